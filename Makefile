@@ -1,0 +1,52 @@
+# make test: everything from a fresh clone. make help: the other targets.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+JOBS ?= 2
+SEEDS ?= 5000
+FRAMES ?= 1000000
+
+.DEFAULT_GOAL := help
+.PHONY: help venv lint format docs test fuzz bench clean
+
+help:  ## list the targets
+	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+
+venv: $(READY)  ## set up .venv; quick when it is up to date
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "Python 3.11 or later is needed, and '$(PYTHON)' is not: install one and type  make $(MAKECMDGOALS) PYTHON=python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "$(PYTHON) lacks its venv module: on Debian or Ubuntu type  sudo apt install python3-venv  and run make again" >&2; exit 1; }
+	@test -x $(BIN)/python && $(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $(READY)
+
+lint: venv  ## ruff (lint and format) and mypy strict
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: venv  ## let ruff rewrite what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: venv  ## regenerate docs/options.md
+	$(BIN)/python -m intergroup_core.cli.options_page > docs/options.md.new
+	@mv docs/options.md.new docs/options.md
+
+test: venv lint  ## set-up, lint and every test but the benchmarks
+	$(BIN)/pytest -n $(JOBS) --dist worksteal --ignore tests/benchmarks tests
+
+fuzz: venv  ## thousands of simulated seeds and a million malformed frames: SEEDS=5000 FRAMES=1000000 JOBS=2
+	$(BIN)/python -m intergroup_core.sim.fuzz --seeds $(SEEDS) --jobs $(JOBS)
+	$(BIN)/python tests/property/fuzz_frames.py --frames $(FRAMES)
+
+bench: venv  ## goodput and latency next to the raw socket ceiling of the same run
+	$(BIN)/intergroup bench throughput
+	$(BIN)/intergroup bench latency
+
+clean:  ## remove .venv and caches
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -1,0 +1,59 @@
+"""What a benchmark found: cases for programs, a table for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One figure next to its ceiling: what bare sockets do with the same sizes in the same run."""
+
+    name: str
+    value: float
+    unit: str
+    ceiling: float
+    details: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def ratio(self) -> float:
+        return self.value / self.ceiling if self.ceiling else 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "value": self.value,
+            "unit": self.unit,
+            "ceiling": self.ceiling,
+            "ratio": self.ratio,
+            **self.details,
+        }
+
+
+def print_json(cases: Sequence[Case], **more: Any) -> None:
+    print(json.dumps({"cases": [case.as_json() for case in cases], **more}))
+
+
+def print_table(title: str, cases: Sequence[Case], ceiling: str, console: Console) -> None:
+    table = Table(title=title, title_justify="left")
+    table.add_column("case")
+    for heading in ("value", ceiling, "ratio"):
+        table.add_column(heading, justify="right")
+    table.add_column("unit")
+    table.add_column("also")
+    for case in cases:
+        also = ", ".join(f"{name.replace('_', ' ')} {_shown(value)}" for name, value in case.details.items())
+        table.add_row(case.name, _shown(case.value), _shown(case.ceiling), f"{case.ratio:.3f}", case.unit, also)
+    console.print(table)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

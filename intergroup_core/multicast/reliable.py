@@ -1,0 +1,172 @@
+"""Reliable multicast at one member: what is here, what is missing, what others asked for (T3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from random import Random
+
+from intergroup_core.config import HEADER_BYTES, Config
+from intergroup_core.counters import Counters
+from intergroup_core.ids import MemberId, Timestamp
+from intergroup_core.multicast.buffer import MessageBuffer
+from intergroup_core.multicast.ranges import Promise, Span
+from intergroup_core.multicast.reception import Reception
+from intergroup_core.multicast.repairs import RepairScheduler
+from intergroup_core.multicast.requests import RequestScheduler
+from intergroup_core.ports import Distances
+from intergroup_core.timers import earliest
+from intergroup_core.wire.messages import KeepAlive, RepairRequest
+from intergroup_core.wire.run import Run
+
+
+@dataclass(slots=True)
+class RecoveryDue:
+    """What reliable multicast wants sent or said now."""
+
+    request: RepairRequest | None = None
+    repairs: list[Run] = field(default_factory=list)
+    keepalives: list[bytes] = field(default_factory=list)
+    given_up: list[Span | Promise] = field(default_factory=list)
+
+
+class ReliableMulticast:
+    """Receptions, the message buffer and the two schedulers, which meet nowhere else."""
+
+    def __init__(
+        self,
+        me: MemberId,
+        activations: Mapping[MemberId, int],
+        start: int,
+        config: Config,
+        distances: Distances,
+        rng: Random,
+        counters: Counters,
+        recovered: Callable[[MemberId, int, int], None] | None = None,
+    ) -> None:
+        self._me = me
+        self._counters = counters
+        self._distances = distances
+        self._requests = RequestScheduler(config.repair, distances, rng, recovered)
+        self._repairs = RepairScheduler(config.repair, distances, rng, config.group.frame_bytes + HEADER_BYTES)
+        self._keepalives: dict[MemberId, KeepAlive] = {}
+        self.receptions = {source: Reception(activation, start) for source, activation in activations.items()}
+        self.buffer = MessageBuffer(config.repair.buffer_bytes)
+
+    def contiguous(self) -> dict[MemberId, int]:
+        """The last seq of each source below which nothing is missing."""
+        return {source: reception.contiguous for source, reception in self.receptions.items()}
+
+    def sent(self, run: Run) -> None:
+        """This member's own frames: here by definition."""
+        self.receptions[self._me].store(run)
+        self.buffer.add(run)
+
+    def arrived(self, run: Run, now: int) -> list[Run]:
+        """Frames from the network; the runs that are contiguous because of them, in order."""
+        source = run.source
+        reception = self.receptions[source]
+        if run.repaired:
+            self._counters.repairs_received += run.count
+            self._repairs.repaired(source, run.seq, run.last_seq, now)
+        known = reception.highest
+        fresh = reception.accept(run)
+        if not fresh:
+            self._counters.duplicates_received += run.count
+            return []
+        ready: list[Run] = []
+        for part in fresh:
+            self.buffer.add(part)
+            ready += reception.store(part)
+            if self._requests.waiting(source):
+                self._requests.arrived(source, part.seq, part.last_seq, now)
+        if run.seq > known + 1:
+            self._missing(source, known + 1, run.seq - 1, now)
+        return ready
+
+    def refused(self, run: Run, now: int) -> None:
+        """Frames that were not believed: they exist, so they are asked for again (D4)."""
+        self.exists(run.source, run.last_seq, now)
+
+    def exists(self, source: MemberId, seq: int, now: int) -> None:
+        """A source is known to have sent up to a seq; what is not here of that is missing."""
+        reception = self.receptions[source]
+        known = reception.highest
+        reception.exists(seq)
+        if seq > known:
+            self._missing(source, known + 1, seq, now)
+
+    def _missing(self, source: MemberId, first: int, last: int, now: int) -> None:
+        for start, stop in self.receptions[source].gaps(first, last):
+            self._counters.losses_detected += stop - start + 1
+            self._requests.missing(source, start, stop, now)
+
+    def keepalive(self, keepalive: KeepAlive, now: int) -> bool:
+        """A source's promise; whether nothing before it is missing here (D2)."""
+        source = keepalive.source
+        known = self._keepalives.get(source)
+        if known is None or keepalive.timestamp > known.timestamp:
+            self._keepalives[source] = keepalive
+        self._repairs.promise_repaired(source, now, keepalive.timestamp)
+        self.exists(source, keepalive.seq, now)
+        return self.receptions[source].keepalive(keepalive.seq, keepalive.timestamp)
+
+    def promise_reached(self, source: MemberId) -> int:
+        """A source's promise as it stands; a request for it that it satisfies is over."""
+        reception = self.receptions[source]
+        reception.settle_promises()
+        if self._requests.wants_promise(source):
+            self._requests.promise_arrived(source, Timestamp(reception.promise))
+        return reception.promise
+
+    def want_promise(self, source: MemberId, timestamp: int, now: int) -> None:
+        """Ordered delivery waits for a source; if frames of it are missing, those are asked for anyway."""
+        if not self._requests.waiting(source):
+            self._requests.want_promise(source, Timestamp(timestamp), now)
+
+    def requested(self, request: RepairRequest, now: int) -> None:
+        """Somebody misses something: back off if this member does too, repair what it has."""
+        requester = request.requester
+        for source, first, last in request.ranges:
+            if source not in self.receptions:
+                continue
+            self._requests.overheard(requester, source, first, last, now)
+            for run in self.buffer.held(source, first, last):
+                self._repairs.requested(requester, source, run.seq, run.last_seq, now)
+        for source, timestamp in request.promises:
+            if source in self.receptions and source != self._me:
+                self._requests.overheard_promise(requester, source, timestamp, now)
+                self._promise_requested(requester, source, timestamp, now)
+
+    def _promise_requested(self, requester: MemberId, source: MemberId, timestamp: int, now: int) -> None:
+        keepalive = self._keepalives.get(source)
+        if keepalive is not None and keepalive.timestamp >= timestamp:
+            self._repairs.requested_promise(requester, source, now, keepalive.timestamp)
+            return
+        newest = self.buffer.newest(source)
+        if newest is not None and newest.last_timestamp >= timestamp:
+            self._repairs.requested(requester, source, newest.last_seq, newest.last_seq, now)
+
+    def next_deadline(self) -> int | None:
+        return earliest(self._requests.next_deadline(), self._repairs.next_deadline())
+
+    def tick(self, now: int) -> RecoveryDue:
+        due = RecoveryDue()
+        asked = self._requests.tick(now)
+        if asked.spans or asked.promises:
+            due.request = RepairRequest(
+                requester=self._me,
+                ranges=tuple((span.source, span.first, span.last) for span in asked.spans),
+                promises=tuple(asked.promises),
+            )
+        due.given_up = asked.given_up
+        repairs = self._repairs.tick(now)
+        for span in repairs.spans:
+            due.repairs += self.buffer.held(span.source, span.first, span.last)
+        due.keepalives = [self._keepalives[source].frame for source in repairs.promises]
+        counters = self._counters
+        counters.requests_sent = self._requests.requests_sent
+        counters.requests_suppressed = self._requests.suppressed
+        counters.repairs_sent = self._repairs.repairs_sent
+        counters.repairs_suppressed = self._repairs.suppressed
+        return due

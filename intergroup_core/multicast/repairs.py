@@ -1,0 +1,296 @@
+"""Answering requests with what this member holds, unless another is quicker (T3.4)."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from intergroup_core.config import HEADER_BYTES, RepairConfig
+from intergroup_core.ids import NO_TIMESTAMP, MemberId, Timestamp
+from intergroup_core.multicast.adaptation import RepairAdaptation
+from intergroup_core.multicast.ranges import Disjoint, Span, coalesced, without
+from intergroup_core.ports import Distances
+from intergroup_core.timers import Timers
+
+HOLD_DOWN_DISTANCES = 3
+"""A request this soon after a repair was sent before that repair could arrive (SRM)."""
+REMEMBERED = 1_024
+"""Repairs per source remembered for the hold-down; beyond it the oldest is forgotten and may be repeated."""
+BUCKET_NS = 20_000_000
+BUCKET_FRAMES = 64
+"""Repairs sent at once after a quiet time: this much of the bandwidth, but never fewer than these frames."""
+BLOCKED_NS = 500_000
+"""How long the bucket fills, if as much is wanted, before a repair it held up goes on: runs are cheaper than frames."""
+PROMISE_BYTES = 2 * HEADER_BYTES
+
+
+@dataclass(eq=False, slots=True)
+class _Answer:
+    """What one request made this member schedule; its tickets may be many once others repaired parts of it."""
+
+    scheduled: int
+    distance: int
+    frames: int
+    settled: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class _Ticket:
+    """Frames to repeat, with one timer; for a promise `first` and `last` are its timestamp."""
+
+    answer: _Answer
+    source: MemberId
+    first: int
+    last: int
+    due: int
+    promise: bool = False
+
+    def part(self, first: int, last: int) -> _Ticket:
+        return replace(self, first=first, last=last)
+
+
+@dataclass(eq=False, slots=True)
+class _Repaired:
+    """Frames repeated by somebody; `answer` if this member did it or had been about to."""
+
+    answer: _Answer | None
+    first: int
+    last: int
+    at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairsDue:
+    """What to repeat now, and whose latest keep-alive."""
+
+    spans: list[Span] = field(default_factory=list)
+    promises: list[MemberId] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.spans or self.promises)
+
+
+class _Bucket:
+    """What this member may still repeat (R5)."""
+
+    __slots__ = ("_at", "_depth", "_frame_bytes", "_rate", "_tokens")
+
+    def __init__(self, bandwidth: float, frame_bytes: int) -> None:
+        self._frame_bytes = frame_bytes
+        self._rate = bandwidth / 1e9
+        self._depth = max(self._rate * BUCKET_NS, BUCKET_FRAMES * frame_bytes)
+        self._tokens = self._depth
+        self._at = 0
+
+    def fill(self, now_ns: int) -> None:
+        self._tokens = min(self._depth, self._tokens + self._rate * (now_ns - self._at))
+        self._at = now_ns
+
+    def spend(self, nbytes: int) -> None:
+        self._tokens -= nbytes
+
+    def frames(self) -> int:
+        return max(0, int(self._tokens // self._frame_bytes))
+
+    def blocked_until(self, frames: int) -> int:
+        """When it is worth going on, with so many frames to send."""
+        frames = max(1, min(frames, int(self._rate * BLOCKED_NS / self._frame_bytes)))
+        return self._at + int((frames * self._frame_bytes - self._tokens) / self._rate) + 1
+
+
+class RepairScheduler:
+    """Repeats requested frames and promises after a random delay scaled by the distance to who asked (T3.4, R5).
+
+    `frame_bytes` is what one repeated frame takes on the wire at most. Tickets are bounded by the frames this member
+    holds.
+    """
+
+    def __init__(self, config: RepairConfig, distances: Distances, rng: Random, frame_bytes: int) -> None:
+        self._distances = distances
+        self._rng = rng
+        self._frame_bytes = frame_bytes
+        self._floor = round(config.distance_floor_us * 1_000)
+        self._bucket = _Bucket(config.bandwidth, frame_bytes)
+        self._blocked_until = 0
+        self._farthest = self._floor
+        self._tables: dict[MemberId, Disjoint[_Ticket]] = {}
+        self._promises: dict[MemberId, _Ticket] = {}
+        self._repaired: dict[MemberId, deque[_Repaired]] = {}
+        self._promised: dict[MemberId, tuple[int, Timestamp]] = {}
+        self._timers: Timers[_Ticket] = Timers()
+        self.window = RepairAdaptation(config)
+        self.repairs_sent = 0
+        self.frames_sent = 0
+        self.suppressed = 0
+        self.held_down = 0
+
+    def requested(self, requester: MemberId, source: MemberId, first: int, last: int, now_ns: int) -> None:
+        """A member asked for frames this one holds."""
+        table = self._tables.get(source) or Disjoint()
+        holes = table.uncovered(first, last)
+        if not holes:
+            return
+        distance = self._distance(requester)
+        recent = self._repaired_since(source, now_ns - HOLD_DOWN_DISTANCES * distance)
+        parts = [part for start, end in holes for part in without(start, end, recent)] if recent else holes
+        if not parts:
+            self.held_down += 1
+            return
+        self._tables[source] = table
+        self.window.scheduled()
+        answer = _Answer(now_ns, distance, sum(end - start + 1 for start, end in parts))
+        for start, end in parts:
+            ticket = _Ticket(answer, source, start, end, self._draw(answer))
+            table.add(ticket)
+            self._timers.arm(ticket, ticket.due)
+
+    def repaired(self, source: MemberId, first: int, last: int, now_ns: int) -> None:
+        """Somebody else repeated these frames, or their originals came at last."""
+        for old in self._repaired.get(source, ()):
+            if old.answer is None or old.at <= now_ns - HOLD_DOWN_DISTANCES * old.answer.distance:
+                continue
+            frames = min(last, old.last) - max(first, old.first) + 1
+            if frames > 0:
+                self.window.duplicate(frames / old.answer.frames)
+        answer = None
+        table = self._tables.get(source)
+        if table is not None:
+            for ticket in self._cut(source, table, first, last):
+                answer = ticket.answer
+                if not answer.settled:
+                    answer.settled = True
+                    self.suppressed += 1
+                    self.window.cancelled((now_ns - answer.scheduled) / answer.distance)
+        self._remember(source, first, last, answer, now_ns)
+
+    def requested_promise(
+        self, requester: MemberId, source: MemberId, now_ns: int, held: Timestamp = NO_TIMESTAMP
+    ) -> None:
+        """A member asked for a source's latest keep-alive; `held` is what this member's promises.
+
+        One that promises more than the last repeated is not held down.
+        """
+        if source in self._promises:
+            return
+        distance = self._distance(requester)
+        at, timestamp = self._promised.get(source, (None, NO_TIMESTAMP))
+        if at is not None and at > now_ns - HOLD_DOWN_DISTANCES * distance and held <= timestamp:
+            self.held_down += 1
+            return
+        answer = _Answer(now_ns, distance, 1)
+        ticket = self._promises[source] = _Ticket(answer, source, held, held, self._draw(answer), promise=True)
+        self._timers.arm(ticket, ticket.due)
+
+    def promise_repaired(self, source: MemberId, timestamp: Timestamp, now_ns: int) -> None:
+        """Somebody else repeated a source's keep-alive with this timestamp."""
+        ticket = self._promises.pop(source, None)
+        if ticket is not None:
+            self._timers.cancel(ticket)
+            self.suppressed += 1
+        self._promised[source] = (now_ns, timestamp)
+
+    def cancel_source(self, source: MemberId) -> None:
+        """Forget a source and every repair of it."""
+        for ticket in self._tables.pop(source, ()):
+            self._timers.cancel(ticket)
+        promise = self._promises.pop(source, None)
+        if promise is not None:
+            self._timers.cancel(promise)
+        self._repaired.pop(source, None)
+        self._promised.pop(source, None)
+
+    def drop(self, source: MemberId, upto: int) -> None:
+        """Frames up to and including this seq are not held any more."""
+        table = self._tables.get(source)
+        if table is not None:
+            self._cut(source, table, 0, upto)
+
+    def next_deadline(self) -> int | None:
+        due = self._timers.next_deadline()
+        return None if due is None else max(due, self._blocked_until)
+
+    def tick(self, now_ns: int) -> RepairsDue:
+        """What is due and within the bandwidth; the rest stays due until the bandwidth allows it."""
+        due = RepairsDue()
+        if now_ns < self._blocked_until:
+            return due
+        self._bucket.fill(now_ns)
+        spans: list[Span] = []
+        while now_ns >= self._blocked_until and (at := self._timers.next_deadline()) is not None and at <= now_ns:
+            for ticket in self._timers.pop_due(at):
+                if ticket.promise:
+                    due.promises.append(ticket.source)
+                    self._repeat_promise(ticket, now_ns)
+                else:
+                    spans.extend(self._repeat(ticket, now_ns))
+        due.spans.extend(coalesced(spans))
+        return due
+
+    def _repeat(self, ticket: _Ticket, now_ns: int) -> list[Span]:
+        frames = min(ticket.last - ticket.first + 1, self._bucket.frames())
+        source, first = ticket.source, ticket.first
+        if frames:
+            self._bucket.spend(frames * self._frame_bytes)
+            self._cut(source, self._tables[source], first, first + frames - 1)
+            self._remember(source, first, first + frames - 1, ticket.answer, now_ns)
+            self.frames_sent += frames
+            if not ticket.answer.settled:
+                ticket.answer.settled = True
+                self.repairs_sent += 1
+                self.window.sent((ticket.due - ticket.answer.scheduled) / ticket.answer.distance)
+            if first + frames > ticket.last:
+                return [Span(source, first, ticket.last)]
+        self._timers.arm(ticket, ticket.due)
+        self._blocked_until = self._bucket.blocked_until(ticket.last - ticket.first + 1)
+        return [Span(source, first, ticket.first - 1)] if frames else []
+
+    def _repeat_promise(self, ticket: _Ticket, now_ns: int) -> None:
+        self._bucket.spend(PROMISE_BYTES)
+        del self._promises[ticket.source]
+        self._promised[ticket.source] = (now_ns, Timestamp(ticket.last))
+        self.repairs_sent += 1
+
+    def _draw(self, answer: _Answer) -> int:
+        """Uniform in [low * d, (low + high) * d] (T3.4)."""
+        self._farthest = max(self._farthest, answer.distance)
+        factor = self.window.low + self.window.high * self._rng.random()
+        return answer.scheduled + round(factor * answer.distance)
+
+    def _distance(self, member: MemberId) -> int:
+        return max(self._floor, self._distances.to(member))
+
+    def _cut(self, source: MemberId, table: Disjoint[_Ticket], first: int, last: int) -> list[_Ticket]:
+        taken, tails = table.take(first, last)
+        for ticket in taken:
+            self._timers.cancel(ticket)
+        for ticket in tails:
+            self._timers.arm(ticket, ticket.due)
+        if not table:
+            self._tables.pop(source, None)
+        return taken
+
+    def _repaired_since(self, source: MemberId, since: int) -> list[tuple[int, int]]:
+        recent = []
+        for old in reversed(self._repaired.get(source, ())):
+            if old.at <= since:
+                break
+            recent.append((old.first, old.last))
+        return recent
+
+    def _remember(self, source: MemberId, first: int, last: int, answer: _Answer | None, now_ns: int) -> None:
+        repaired = self._repaired.get(source)
+        if repaired is None:
+            repaired = self._repaired[source] = deque(maxlen=REMEMBERED)
+        while repaired and repaired[0].at <= now_ns - HOLD_DOWN_DISTANCES * self._farthest:
+            repaired.popleft()
+        newest = repaired[-1] if repaired else None
+        if (
+            newest is not None
+            and newest.answer is answer
+            and newest.last + 1 == first
+            and now_ns - newest.at <= self._floor
+        ):
+            newest.last, newest.at = last, now_ns
+        else:
+            repaired.append(_Repaired(answer, first, last, now_ns))

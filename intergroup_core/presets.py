@@ -1,0 +1,56 @@
+"""The presets as data: what differs from the defaults. `conf/` holds the same values with their reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+Preset = Mapping[str, Mapping[str, int | float | bool | str]]
+
+_WAN: Preset = {
+    "group": {"frame_bytes": 1_200},
+    "send": {
+        "bundle_bytes": 60_000,
+        "burst_bytes": 12_000,
+        "unstable_bytes": 32_000_000,
+        "keepalive_gap_us": 5_000.0,
+        "keepalive_idle_ms": 500.0,
+        "bandwidth_start": 2e6,
+        "bandwidth_min": 100e3,
+        "bandwidth_max": 125e6,
+        "bandwidth_doubling_ms": 2_000.0,
+    },
+    "repair": {
+        "distance_start_us": 40_000.0,
+        "distance_floor_us": 1_000.0,
+        "backoff_max_ms": 5_000.0,
+        "give_up_ms": 30_000.0,
+        "bandwidth": 2e6,
+    },
+    "report": {"busy_ms": 50.0, "idle_ms": 1_000.0, "room_bytes": 12_000_000},
+    "network": {"ttl": 32},
+}
+
+_TEST: Preset = {
+    "group": {"frame_bytes": 256, "max_message_bytes": 100_000},
+    "send": {
+        "bundle_bytes": 2_000,
+        "burst_bytes": 8_000,
+        "queue_bytes": 1_000_000,
+        "unstable_bytes": 500_000,
+        "keepalive_gap_us": 1_000.0,
+        "bandwidth_start": 1e6,
+        "bandwidth_min": 100e3,
+        "bandwidth_max": 10e6,
+    },
+    "repair": {
+        "distance_start_us": 5_000.0,
+        "give_up_ms": 10_000.0,
+        "bandwidth": 1e6,
+        "buffer_bytes": 2_000_000,
+    },
+    "report": {"busy_ms": 50.0, "idle_ms": 200.0, "room_bytes": 500_000},
+    "network": {"socket_buffer_bytes": 1_000_000, "app_queue_bytes": 1_000_000},
+}
+
+PRESETS: Mapping[str, Preset] = MappingProxyType({"lan": {}, "wan": _WAN, "test": _TEST})

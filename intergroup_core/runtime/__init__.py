@@ -1,0 +1,1 @@
+"""The world outside the pure part: event loop, sockets, clocks."""

@@ -1,0 +1,160 @@
+"""The sending socket of a group member: bursts cut by the kernel (GSO) where it can, else datagram by datagram."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import socket
+
+from intergroup_core.config import NetworkConfig
+from intergroup_core.errors import NetworkUnavailable
+from intergroup_core.runtime.address import GroupAddress
+from intergroup_core.runtime.interfaces import Interface
+from intergroup_core.runtime.socket_options import (
+    SO_SNDBUFFORCE,
+    UDP_SEGMENT,
+    membership,
+    set_buffer,
+    warn_without_offload,
+)
+
+_log = logging.getLogger(__name__)
+
+MAX_BURST_BYTES = 65_507
+MAX_BURST_SEGMENTS = 64
+"""What one GSO call may carry."""
+SEND_BUFFER_BYTES = 2_000_000
+_IP_UDP_HEADERS = 28
+
+_NO_OFFLOAD = {errno.EINVAL, errno.EIO, errno.EMSGSIZE, errno.EOPNOTSUPP}
+"""What a kernel or a device answers when it does not segment for us."""
+
+
+class Transmitter:
+    """Multicasts to one group through one interface, never blocking."""
+
+    def __init__(self, address: GroupAddress, interface: Interface, network: NetworkConfig) -> None:
+        self._address = address
+        self._interface = interface
+        self._refused: set[int] = set()
+        self._segment = 0
+        self.lost = 0
+        """Sends refused for a reason other than congestion; repairs make up for them."""
+        self._socket = self._open(network)
+        set_buffer(self._socket, SO_SNDBUFFORCE, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
+        self.bursts = network.offload and self._kernel_segments()
+
+    def _open(self, network: NetworkConfig) -> socket.socket:
+        opened = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        try:
+            opened.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, membership(self._address, self._interface))
+            opened.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, network.ttl)
+            # Other members on this host hear us; a filter on our own listener spares ourselves.
+            opened.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
+            # Connected, the kernel looks up the route once and not per call.
+            opened.connect((self._address.host, self._address.port))
+        except OSError as error:
+            opened.close()
+            raise NetworkUnavailable(
+                f"cannot send to {self._address} on interface {self._interface}: {error.strerror}; "
+                "set network.interface to one that does multicast"
+            ) from error
+        return opened
+
+    def _kernel_segments(self) -> bool:
+        try:
+            self._socket.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, 0)
+        except OSError as error:
+            warn_without_offload(self._interface, error)
+            return False
+        return True
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def send(self, data: memoryview | bytes, segment: int) -> int:
+        """Send datagrams of `segment` bytes, the last perhaps shorter; fewer bytes taken than given is congestion."""
+        total = len(data)
+        if total > segment:
+            return self._send_bursts(data, segment) if self.bursts else self._send_each(data, segment)
+        if total > self._segment > 0:
+            self._cut_by(0)
+        return self._offer(data)
+
+    def _send_bursts(self, data: memoryview | bytes, segment: int) -> int:
+        if segment != self._segment and not self._cut_by(segment):
+            return self._send_each(data, segment)
+        most = segment * min(MAX_BURST_SEGMENTS, MAX_BURST_BYTES // segment)
+        total = len(data)
+        if total <= most:
+            return self._offer_burst(data, segment)
+        for start in range(0, total, most):
+            part = data[start : start + most]
+            taken = self._offer_burst(part, segment)
+            if taken < len(part):
+                return start + taken
+        return total
+
+    def _cut_by(self, segment: int) -> bool:
+        """Set the size the kernel cuts what we send to; 0 for no cutting."""
+        if segment + _IP_UDP_HEADERS > self._interface.mtu:
+            self.bursts = False
+            _log.warning(
+                "frames of %d bytes are larger than interface %s carries in one packet (%d): they go one by one, in "
+                "IP fragments; set group.frame_bytes to at most %d at every member",
+                segment,
+                self._interface,
+                self._interface.mtu,
+                (self._interface.mtu - _IP_UDP_HEADERS) & ~7,
+            )
+            return False
+        self._socket.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, segment)
+        self._segment = segment
+        return True
+
+    def _offer_burst(self, data: memoryview | bytes, segment: int) -> int:
+        try:
+            return self._socket.send(data)
+        except BlockingIOError:
+            return 0
+        except OSError as error:
+            if error.errno not in _NO_OFFLOAD:
+                return self._give_up(data, error)
+            self.bursts = False
+            warn_without_offload(self._interface, error)
+        return self._send_each(data, segment)
+
+    def _send_each(self, data: memoryview | bytes, segment: int) -> int:
+        if self._segment:
+            self._cut_by(0)
+        send = self._socket.send
+        total = len(data)
+        start = 0
+        try:
+            for start in range(0, total, segment):
+                send(data[start : start + segment])
+        except BlockingIOError:
+            return start
+        except OSError as error:
+            stop = start + self._give_up(data[start : start + segment], error)
+            return stop + self._send_each(data[stop:], segment)
+        return total
+
+    def _offer(self, data: memoryview | bytes) -> int:
+        try:
+            return self._socket.send(data)
+        except BlockingIOError:
+            return 0
+        except OSError as error:
+            return self._give_up(data, error)
+
+    def _give_up(self, data: memoryview | bytes, error: OSError) -> int:
+        """Treat what the network refuses as lost on the way."""
+        self.lost += 1
+        if error.errno not in self._refused:
+            self._refused.add(error.errno or 0)
+            _log.warning("interface %s refused to send to %s: %s", self._interface, self._address, error.strerror)
+        return len(data)
+
+    def close(self) -> None:
+        self._socket.close()

@@ -1,0 +1,219 @@
+"""A simulated multicast network: every burst reaches every other member late, in part, twice, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import NamedTuple, Protocol
+
+from intergroup_core.sim.loss import BurstyLoss, UniformLoss
+from intergroup_core.sim.scheduler import Scheduler
+
+Link = tuple[int, int]
+"""Indices of a sender and a receiver: links are one-way."""
+
+
+class Packet(NamedTuple):
+    """Datagrams of one sender that arrive together, as the kernel would coalesce them."""
+
+    data: bytes
+    segment: int
+
+
+class Port(Protocol):
+    """Where a member takes what arrives."""
+
+    def arrive(self, packet: Packet) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """How bad the network is; chances are per datagram and receiver."""
+
+    loss: float = 0.0
+    mean_burst: float = 1.0
+    """Datagrams lost in a row on average; above 1 losses are bursty."""
+    shared_loss: float = 0.0
+    """Chance of a loss on the sender's own link: nobody gets the datagram."""
+    duplicate: float = 0.0
+    reorder: float = 0.0
+    reorder_ns: int = 20_000_000
+    """The most that a reordered or duplicated datagram is late."""
+    corrupt: float = 0.0
+    jitter_ns: int = 0
+    coalesce: float = 1.0
+    """Chance that the datagrams of a burst reach a receiver as one buffer."""
+
+    def __post_init__(self) -> None:
+        for name in ("loss", "shared_loss", "duplicate", "reorder", "corrupt", "coalesce"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be from 0 to 1")
+
+    def quiet(self) -> Conditions:
+        """The same network on a good day."""
+        return replace(self, loss=0.0, shared_loss=0.0, duplicate=0.0, reorder=0.0, corrupt=0.0)
+
+
+class Dropped(NamedTuple):
+    """A datagram that a receiver did not get; None stands for all of them."""
+
+    sender: int
+    receiver: int | None
+    data: memoryview
+
+
+class Network:
+    """Carries bursts between ports; its own multicast never comes back to a sender."""
+
+    def __init__(
+        self, scheduler: Scheduler, rng: Random, delays: Sequence[Sequence[int]], conditions: Conditions
+    ) -> None:
+        self._scheduler = scheduler
+        self._rng = rng
+        self._delays = delays
+        self._ports: list[Port] = []
+        self._cut: set[Link] = set()
+        self._last_arrival: dict[Link, int] = {}
+        self._loss: dict[Link, UniformLoss | BurstyLoss] = {}
+        self.on_drop: Callable[[Dropped], None] = lambda dropped: None
+        self.datagrams = 0
+        self.dropped = 0
+        self.duplicated = 0
+        self.reordered = 0
+        self.corrupted = 0
+        self.conditions = conditions
+
+    @property
+    def conditions(self) -> Conditions:
+        return self._conditions
+
+    @conditions.setter
+    def conditions(self, conditions: Conditions) -> None:
+        self._conditions = conditions
+        self._loss.clear()
+        self._disturbed = conditions.duplicate + conditions.reorder + conditions.corrupt
+
+    def attach(self, port: Port) -> int:
+        """Give a port the next index."""
+        self._ports.append(port)
+        return len(self._ports) - 1
+
+    def delay(self, sender: int, receiver: int) -> int:
+        return self._delays[sender][receiver]
+
+    def cut(self, links: set[Link]) -> None:
+        """From now on nothing crosses these links; what is under way still arrives."""
+        self._cut |= links
+
+    def heal(self, links: set[Link]) -> None:
+        self._cut -= links
+
+    def heal_all(self) -> None:
+        self._cut.clear()
+
+    def multicast(self, sender: int, data: bytes | memoryview, segment: int) -> None:
+        """Carry one burst: datagrams of `segment` bytes, the last perhaps shorter."""
+        burst = bytes(data)
+        datagrams = [burst[start : start + segment] for start in range(0, len(burst), segment)]
+        self.datagrams += len(datagrams)
+        shared = self._conditions.shared_loss
+        if shared:
+            kept = [self._rng.random() >= shared for _ in datagrams]
+            for datagram, keep in zip(datagrams, kept, strict=True):
+                if not keep:
+                    self.dropped += len(self._ports) - 1
+                    self.on_drop(Dropped(sender, None, memoryview(datagram)))
+            datagrams = [datagram for datagram, keep in zip(datagrams, kept, strict=True) if keep]
+        whole = burst if len(datagrams) * segment >= len(burst) else None
+        for receiver in range(len(self._ports)):
+            if receiver != sender:
+                self._carry((sender, receiver), datagrams, segment, whole)
+
+    def _carry(self, link: Link, datagrams: list[bytes], segment: int, whole: bytes | None) -> None:
+        conditions = self._conditions
+        if link in self._cut:
+            for datagram in datagrams:
+                self._drop(link, datagram)
+            return
+        arrived = datagrams
+        if conditions.loss:
+            model = self._loss_on(link)
+            arrived = []
+            for datagram in datagrams:
+                if model.loses():
+                    self._drop(link, datagram)
+                else:
+                    arrived.append(datagram)
+        due = self._scheduler.now + self._delays[link[0]][link[1]]
+        if conditions.jitter_ns:
+            due += self._rng.randrange(conditions.jitter_ns + 1)
+        # A link keeps its order unless the network reorders on purpose.
+        due = max(due, self._last_arrival.get(link, 0))
+        if self._disturbed:
+            arrived = self._disturb(link, arrived, segment, due)
+        if not arrived:
+            return
+        self._last_arrival[link] = due
+        port = self._ports[link[1]]
+        if len(arrived) == 1 or (conditions.coalesce < 1 and self._rng.random() >= conditions.coalesce):
+            for datagram in arrived:
+                self._scheduler.at(due, port.arrive, Packet(datagram, len(datagram)))
+        elif whole is not None and len(arrived) == len(datagrams):
+            self._scheduler.at(due, port.arrive, Packet(whole, segment))
+        else:
+            # Kernels coalesce what arrives in a row whether or not something was lost in between.
+            self._scheduler.at(due, port.arrive, Packet(b"".join(arrived), len(arrived[0])))
+
+    def _disturb(self, link: Link, datagrams: list[bytes], segment: int, due: int) -> list[bytes]:
+        """Take what is duplicated, reordered or corrupted on its own way; the rest goes on in order."""
+        conditions, rng = self._conditions, self._rng
+        in_order: list[bytes] = []
+        for datagram in datagrams:
+            chance = rng.random()
+            if chance >= self._disturbed:
+                in_order.append(datagram)
+                continue
+            late = due + rng.randrange(1, conditions.reorder_ns + 1)
+            port = self._ports[link[1]]
+            if chance < conditions.duplicate:
+                self.duplicated += 1
+                in_order.append(datagram)
+                self._scheduler.at(late, port.arrive, Packet(datagram, len(datagram)))
+            elif chance < conditions.duplicate + conditions.reorder:
+                self.reordered += 1
+                self._scheduler.at(late, port.arrive, Packet(datagram, len(datagram)))
+            else:
+                self.corrupted += 1
+                self.on_drop(Dropped(link[0], link[1], memoryview(datagram)))
+                damaged = self._damage(datagram)
+                # Of one size still, it travels inside the coalesced buffer like any other.
+                if len(damaged) == segment:
+                    in_order.append(damaged)
+                else:
+                    self._scheduler.at(due, port.arrive, Packet(damaged, len(damaged)))
+        return in_order
+
+    def _damage(self, datagram: bytes) -> bytes:
+        rng = self._rng
+        if rng.random() < 0.2:
+            return datagram[: rng.randrange(1, len(datagram))]
+        damaged = bytearray(datagram)
+        for _ in range(rng.choice((1, 1, 2, 8))):
+            damaged[rng.randrange(len(damaged))] ^= 1 << rng.randrange(8)
+        return bytes(damaged)
+
+    def _drop(self, link: Link, datagram: bytes) -> None:
+        self.dropped += 1
+        self.on_drop(Dropped(link[0], link[1], memoryview(datagram)))
+
+    def _loss_on(self, link: Link) -> UniformLoss | BurstyLoss:
+        model = self._loss.get(link)
+        if model is None:
+            conditions = self._conditions
+            if conditions.mean_burst > 1:
+                model = BurstyLoss(self._rng, conditions.loss, conditions.mean_burst)
+            else:
+                model = UniformLoss(self._rng, conditions.loss)
+            self._loss[link] = model
+        return model

@@ -1,0 +1,53 @@
+"""Virtual time: one queue of events, run in the order of their time and then of their making."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from typing import Any
+
+from intergroup_core.errors import IntergroupError
+
+MAX_EVENTS_AT_ONCE = 100_000
+"""Events that may share one instant before the simulation is taken for stuck."""
+
+
+class SimulationStuck(IntergroupError):
+    """Virtual time stands still: something keeps asking to be called at once."""
+
+
+class Scheduler:
+    """The queue of what happens next, in integer nanoseconds of virtual time."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.events_run = 0
+        self._heap: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._serial = 0
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def at(self, when: int, action: Callable[..., None], *args: Any) -> None:
+        """Run an action at a time; one that has passed means now."""
+        self._serial += 1
+        heapq.heappush(self._heap, (max(when, self.now), self._serial, action, args))
+
+    def after(self, delay: int, action: Callable[..., None], *args: Any) -> None:
+        self.at(self.now + delay, action, *args)
+
+    def run_until(self, end: int) -> None:
+        """Run every event up to and including a time, and leave the clock there."""
+        heap = self._heap
+        here = 0
+        while heap and heap[0][0] <= end:
+            when, _, action, args = heapq.heappop(heap)
+            if when != self.now:
+                self.now = when
+                here = 0
+            here += 1
+            if here > MAX_EVENTS_AT_ONCE:
+                raise SimulationStuck(f"more than {MAX_EVENTS_AT_ONCE} events at {when} ns; the last was {action!r}")
+            self.events_run += 1
+            action(*args)
+        self.now = max(self.now, end)

@@ -1,0 +1,202 @@
+"""What every member saw and did, in order: the record that the checkers judge.
+
+The simulator writes one for every run; the same events can be recorded anywhere else. Its bytes are canonical:
+a line for the run, then a line for each event, so that equal runs give equal bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from intergroup_core.ids import MemberId, Service
+
+FORMAT = "intergroup-trace"
+VERSION = 1
+
+
+class Sent(NamedTuple):
+    """A message left its sender: stamped, and named by its last frame."""
+
+    at: int
+    member: MemberId
+    first_seq: int
+    seq: int
+    first_timestamp: int
+    timestamp: int
+    digest: int
+
+
+class Promised(NamedTuple):
+    """A keep-alive left its sender: what it stamps later exceeds the timestamp."""
+
+    at: int
+    member: MemberId
+    seq: int
+    timestamp: int
+
+
+class Delivered(NamedTuple):
+    """A message reached an application, by the service it chose."""
+
+    at: int
+    member: MemberId
+    source: MemberId
+    seq: int
+    timestamp: int
+    digest: int
+
+
+class Ordered(NamedTuple):
+    """A message took its place in the internal timestamp order of a sender with another service (D6)."""
+
+    at: int
+    member: MemberId
+    source: MemberId
+    seq: int
+    timestamp: int
+    digest: int
+
+
+class Installed(NamedTuple):
+    """A view took its place in a member's stream."""
+
+    at: int
+    member: MemberId
+    view: str
+    start: int
+    members: tuple[MemberId, ...]
+
+
+class StableDropped(NamedTuple):
+    """A member dropped every message at or below a timestamp as stable."""
+
+    at: int
+    member: MemberId
+    upto: int
+
+
+class GapAnnounced(NamedTuple):
+    """A member told its application that it skips; what follows is a new incarnation to the checkers."""
+
+    at: int
+    member: MemberId
+
+
+class Suspected(NamedTuple):
+    """A member has waited too long for another."""
+
+    at: int
+    member: MemberId
+    suspect: MemberId
+    reason: str
+
+
+class Crashed(NamedTuple):
+    """A member is gone for good."""
+
+    at: int
+    member: MemberId
+
+
+class Ended(NamedTuple):
+    """How a live member stood when the quiet phase was over."""
+
+    at: int
+    member: MemberId
+    connected: bool
+    buffered: int
+    unsent: int
+
+
+Event = (
+    Sent | Promised | Delivered | Ordered | Installed | StableDropped | GapAnnounced | Suspected | Crashed | Ended
+)
+
+_KINDS: dict[str, type[Any]] = {
+    kind.__name__.lower(): kind
+    for kind in (
+        Sent, Promised, Delivered, Ordered, Installed, StableDropped, GapAnnounced, Suspected, Crashed, Ended,
+    )
+}  # fmt: skip
+_NAMES = {kind: name for name, kind in _KINDS.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracedMember:
+    """A member as the checkers know it."""
+
+    id: MemberId
+    name: str
+    service: Service
+    sender: bool
+    counted: bool
+
+
+class Trace:
+    """The members of a run and everything that happened to them, in one order."""
+
+    __slots__ = ("events", "members", "seed")
+
+    def __init__(self, members: Iterable[TracedMember], seed: int = 0, events: Iterable[Event] = ()) -> None:
+        self.members = tuple(members)
+        self.seed = seed
+        self.events: list[Event] = list(events)
+
+    def to_bytes(self) -> bytes:
+        head = {
+            "format": FORMAT,
+            "members": [
+                [member.id, member.name, member.service.value, member.sender, member.counted]
+                for member in self.members
+            ],
+            "seed": self.seed,
+            "version": VERSION,
+        }
+        encode = json.JSONEncoder(separators=(",", ":"), sort_keys=True).encode
+        lines = [encode(head)]
+        lines.extend(encode((_NAMES[type(event)], *event)) for event in self.events)
+        return "\n".join(lines).encode() + b"\n"
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Trace:
+        head, *lines = map(json.loads, data.splitlines())
+        if head["format"] != FORMAT or head["version"] != VERSION:
+            raise ValueError(f"not a trace of version {VERSION}: {head['format']} {head['version']}")
+        members = (
+            TracedMember(id=MemberId(member), name=name, service=Service(service), sender=sender, counted=counted)
+            for member, name, service, sender, counted in head["members"]
+        )
+        events = (_KINDS[kind](*(tuple(f) if isinstance(f, list) else f for f in rest)) for kind, *rest in lines)
+        return cls(members, head["seed"], events)
+
+    def digest(self) -> str:
+        """A short name for exactly this trace."""
+        return hashlib.blake2b(self.to_bytes(), digest_size=16).hexdigest()
+
+
+def digest_of(records: Iterable[bytes]) -> int:
+    """63 bits that name the records of a message, their boundaries included."""
+    hasher = hashlib.blake2b(digest_size=8)
+    lengths = []
+    for record in records:
+        hasher.update(record)
+        lengths.append(len(record))
+    hasher.update(repr(lengths).encode())
+    return int.from_bytes(hasher.digest(), "little") >> 1
+
+
+def describe(event: Event) -> dict[str, Any]:
+    """An event for people and for JSON: ids as 16 hex digits."""
+    shown: dict[str, Any] = {"event": _NAMES[type(event)]}
+    for field, value in zip(event._fields, event, strict=True):
+        if field in ("member", "source", "suspect"):
+            shown[field] = f"{value:016x}"
+        elif field == "members":
+            shown[field] = [f"{member:016x}" for member in value]  # type: ignore[union-attr]
+        else:
+            shown[field] = value
+    return shown

@@ -1,0 +1,112 @@
+"""Chunks: one or more complete, consecutive messages of one sender, as they are handed over."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from intergroup_core.ids import MemberId, Timestamp
+from intergroup_core.wire.records import RecordBatch, unpack_records
+from intergroup_core.wire.run import Bytes, Run
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message, named and ordered by its last frame (D8)."""
+
+    source: MemberId
+    seq: int
+    timestamp: Timestamp
+    payload: Bytes
+
+    def batch(self) -> RecordBatch | None:
+        return unpack_records(self.payload)
+
+    def records(self) -> list[bytes]:
+        """The records, none where the payload is not made of records."""
+        batch = self.batch()
+        return batch.to_list() if batch is not None else []
+
+
+class Chunk:
+    """Whole messages: `head` holds runs that begin the first one, `run` ends with the last frame of the last.
+
+    A chunk is split only where an order cuts it; the payload is put together when somebody reads it.
+    """
+
+    __slots__ = ("head", "run")
+
+    def __init__(self, head: tuple[Run, ...], run: Run) -> None:
+        self.head = head
+        self.run = run
+
+    @property
+    def source(self) -> MemberId:
+        return self.run.source
+
+    @property
+    def count(self) -> int:
+        return len(self.run.ends)
+
+    @property
+    def start_timestamp(self) -> int:
+        """Of the first frame of the first message."""
+        return self.head[0].timestamp if self.head else self.run.timestamp
+
+    @property
+    def first_timestamp(self) -> int:
+        """By which the first message is ordered."""
+        return self.run.timestamp + self.run.ends[0]
+
+    @property
+    def last_timestamp(self) -> int:
+        """By which the last message is ordered."""
+        return self.run.timestamp + self.run.count - 1
+
+    @property
+    def first_seq(self) -> int:
+        return self.head[0].seq if self.head else self.run.seq
+
+    @property
+    def last_seq(self) -> int:
+        return self.run.last_seq
+
+    @property
+    def nbytes(self) -> int:
+        return self.run.nbytes + sum(run.nbytes for run in self.head)
+
+    def cut(self, bound: int) -> tuple[Chunk, Chunk]:
+        """The messages at or below a timestamp, and the others; neither part may be empty."""
+        run = self.run
+        inside = bisect_right(run.ends, bound - run.timestamp)
+        stop = run.ends[inside - 1] + 1
+        return Chunk(self.head, run.slice(0, stop)), Chunk((), run.slice(stop, run.count))
+
+    def messages(self) -> Iterator[Message]:
+        run, head, start = self.run, self.head, 0
+        for end, length in zip(run.ends, run.end_lengths, strict=True):
+            payload = _join(head, run, start, end + 1, length)
+            yield Message(run.source, run.seq + end, Timestamp(run.timestamp + end), payload)
+            head, start = (), end + 1
+
+    def batches(self) -> Iterator[RecordBatch]:
+        """The records of every message, without an object per record."""
+        for message in self.messages():
+            batch = message.batch()
+            if batch is not None:
+                yield batch
+
+
+def _join(head: tuple[Run, ...], run: Run, start: int, stop: int, last_length: int) -> Bytes:
+    body = run.payload(start, stop)
+    rows, width = body.shape
+    if rows == 1:
+        tail = body[0, :last_length]
+    else:
+        tail = np.ascontiguousarray(body).reshape(-1)[: (rows - 1) * width + last_length]
+    if not head:
+        return tail
+    return np.concatenate([*(part.payload(0, part.count).reshape(-1) for part in head), tail])

@@ -1,0 +1,159 @@
+"""Building frames: one message's burst at a time, or a single control frame."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from intergroup_core.ids import MemberId, Timestamp
+from intergroup_core.wire.checksum import Words, seal_frame, seal_frames
+from intergroup_core.wire.header import (
+    FLAG_SHIFT,
+    FRAGMENT_SHIFT,
+    HEADER,
+    HEADER_BYTES,
+    HEADER_WORDS,
+    LENGTH_SHIFT,
+    MAGIC_VERSION,
+    TYPE_SHIFT,
+    Flag,
+    FrameType,
+    padded,
+)
+from intergroup_core.wire.run import Run
+
+PADDED_FRAMES = 8
+"""From so many frames on a message's last frame is padded to full size, so that bursts line up in memory."""
+
+_RAMP = np.arange(65_536, dtype=np.uint64)
+_DATA_WORD = (MAGIC_VERSION | FrameType.DATA << TYPE_SHIFT) << 32
+_LAST_BIT = np.uint64(Flag.LAST << FLAG_SHIFT << 32)
+
+
+@dataclass(frozen=True, slots=True)
+class Emission:
+    """A stamped message: its bytes for the wire and the same bytes as runs."""
+
+    data: memoryview
+    segment: int
+    runs: list[Run]
+
+
+@dataclass(frozen=True, slots=True)
+class FrameMaker:
+    """Makes the frames of one sender in one group and view."""
+
+    group_tag: int
+    sender: MemberId
+    view_tag: int
+    frame_bytes: int
+
+    def frames_for(self, payload_bytes: int) -> int:
+        """How many frames a payload takes."""
+        return max(1, -(-payload_bytes // (self.frame_bytes - HEADER_BYTES)))
+
+    def message(self, payload: bytes, seq: int, timestamp: Timestamp) -> Emission:
+        """One message, stamped whole: its frames take consecutive seqs and timestamps (D11)."""
+        body = self.frame_bytes - HEADER_BYTES
+        count = self.frames_for(len(payload))
+        tail = len(payload) - (count - 1) * body
+        even = count >= PADDED_FRAMES or padded(tail) == body
+        full = count if even else count - 1
+        words = self.frame_bytes // 8
+        buffer = np.empty(full * words + (0 if even else (HEADER_BYTES + padded(tail)) // 8), dtype=np.uint64)
+        runs: list[Run] = []
+        source = np.frombuffer(payload, dtype=np.uint8)
+        if full:
+            frames = buffer[: full * words].reshape(full, words)
+            self._write_full(frames, source, seq, timestamp, tail if even else None)
+            ends, lengths = ([full - 1], [tail]) if even else ([], [])
+            runs.append(Run(self.sender, seq, timestamp, self.view_tag, frames, 0, ends, lengths))
+        if not even:
+            last = buffer[full * words :]
+            self._write_short(last, source[full * body :], seq + full, timestamp + full, full)
+            frames = last.reshape(1, -1)
+            runs.append(Run(self.sender, seq + full, timestamp + full, self.view_tag, frames, full, [0], [tail]))
+        return Emission(memoryview(buffer).cast("B"), self.frame_bytes if full else len(buffer) * 8, runs)
+
+    def _write_full(self, frames: Words, source: np.ndarray, seq: int, timestamp: int, tail: int | None) -> None:  # type: ignore[type-arg]
+        count = len(frames)
+        body = self.frame_bytes - HEADER_BYTES
+        ramp = _RAMP[:count]
+        frames[:, 0] = _DATA_WORD
+        frames[:, 1] = (ramp << np.uint64(FRAGMENT_SHIFT)) | np.uint64(self.view_tag | body << LENGTH_SHIFT)
+        frames[:, 2] = self.group_tag
+        frames[:, 3] = self.sender
+        np.add(ramp, np.uint64(seq), out=frames[:, 4])
+        np.add(ramp, np.uint64(timestamp), out=frames[:, 5])
+        payloads = frames.view(np.uint8)[:, HEADER_BYTES:]
+        if tail is None:
+            payloads[:] = source[: count * body].reshape(count, body)
+        else:
+            whole = count - 1
+            payloads[:whole] = source[: whole * body].reshape(whole, body)
+            payloads[whole, :tail] = source[whole * body :]
+            payloads[whole, tail:] = 0
+            frames[whole, 0] |= _LAST_BIT
+            frames[whole, 1] = self.view_tag | tail << LENGTH_SHIFT | whole << FRAGMENT_SHIFT
+        seal_frames(frames)
+
+    def _write_short(self, frame: Words, source: np.ndarray, seq: int, timestamp: int, fragment: int) -> None:  # type: ignore[type-arg]
+        frame[-1] = 0
+        octets = frame.view(np.uint8)
+        HEADER.pack_into(
+            memoryview(octets),
+            0,
+            0,
+            MAGIC_VERSION,
+            FrameType.DATA,
+            Flag.LAST,
+            0,
+            self.view_tag,
+            len(source),
+            fragment,
+            self.group_tag,
+            self.sender,
+            seq,
+            timestamp,
+        )
+        octets[HEADER_BYTES : HEADER_BYTES + len(source)] = source
+        seal_frame(frame)
+
+    def single(self, kind: FrameType, seq: int, timestamp: int, payload: bytes = b"") -> bytes:
+        """One frame that stands alone: a keep-alive or a control message."""
+        header = HEADER.pack(
+            0,
+            MAGIC_VERSION,
+            kind,
+            Flag.LAST,
+            0,
+            self.view_tag,
+            len(payload),
+            0,
+            self.group_tag,
+            self.sender,
+            seq,
+            timestamp,
+        )
+        octets = bytearray(header + payload + bytes(padded(len(payload)) - len(payload)))
+        seal_frame(np.frombuffer(octets, dtype=np.uint64))
+        return bytes(octets)
+
+    def repairs(self, stored: Words) -> tuple[memoryview, int]:
+        """Stored frames of equal size, each verbatim inside a Repair frame (R5); the bytes and the segment."""
+        count, inner = stored.shape
+        words = HEADER_WORDS + inner
+        frames = np.empty((count, words), dtype=np.uint64)
+        frames[:, 0] = (MAGIC_VERSION | FrameType.REPAIR << TYPE_SHIFT | Flag.LAST << FLAG_SHIFT) << 32
+        frames[:, 1] = self.view_tag | (inner * 8) << LENGTH_SHIFT
+        frames[:, 2] = self.group_tag
+        frames[:, 3] = self.sender
+        frames[:, 4:HEADER_WORDS] = 0
+        frames[:, HEADER_WORDS:] = stored
+        seal_frames(frames)
+        return memoryview(frames.reshape(-1)).cast("B"), words * 8
+
+    def repair(self, stored: bytes) -> bytes:
+        """One stored frame of any kind, verbatim inside a Repair frame."""
+        return self.single(FrameType.REPAIR, 0, 0, stored)

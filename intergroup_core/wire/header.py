@@ -1,0 +1,59 @@
+"""The fixed header of every frame: 48 bytes, little-endian, six 64-bit words.
+
+    word 0   checksum u32 | magic and version u8 | type u8 | flags u8 | key epoch u8
+    word 1   view tag u32 | payload length u16 | fragment u16
+    word 2   group tag u64
+    word 3   sender u64
+    word 4   seq u64
+    word 5   timestamp u64
+
+Words let a whole received buffer be checked by a few numpy operations. A frame is padded with zeros to a
+multiple of eight bytes; the payload length is exact.
+"""
+
+from __future__ import annotations
+
+import struct
+from enum import IntEnum, IntFlag
+
+from intergroup_core.config import HEADER_BYTES
+
+HEADER = struct.Struct("<IBBBBIHHQQQQ")
+assert HEADER.size == HEADER_BYTES
+HEADER_WORDS = HEADER_BYTES // 8
+
+MAGIC = 0xB0
+VERSION = 1
+MAGIC_VERSION = MAGIC | VERSION
+
+MAX_SEQ = (1 << 48) - 1
+MAX_FRAME_BYTES = 65_504
+
+
+class FrameType(IntEnum):
+    """Append only: a tag once given is never reused."""
+
+    DATA = 1
+    KEEP_ALIVE = 2
+    REQUEST = 3
+    REPAIR = 4
+    REPORT = 5
+
+
+class Flag(IntFlag):
+    """Bits of the flags byte."""
+
+    LAST = 1
+    """The last frame of its message."""
+
+
+KNOWN_FLAGS = int(Flag.LAST)
+TYPE_SHIFT, FLAG_SHIFT = 8, 16
+"""Places of type and flags in the upper half of word 0."""
+LENGTH_SHIFT, FRAGMENT_SHIFT = 32, 48
+"""Places of payload length and fragment in word 1."""
+
+
+def padded(length: int) -> int:
+    """A length rounded up to whole words."""
+    return (length + 7) & ~7

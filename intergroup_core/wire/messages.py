@@ -1,0 +1,44 @@
+"""Everything but data that members say to each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from intergroup_core.ids import MemberId, Timestamp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeepAlive:
+    """A sender's promise that what it sends later exceeds `timestamp`; `seq` is that of its last frame (T4.2.2)."""
+
+    source: MemberId
+    seq: int
+    timestamp: Timestamp
+    view_tag: int
+    frame: bytes
+    """As it stood on the wire, to be repaired verbatim (D13)."""
+    repaired: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairRequest:
+    """Asks for ranges of frames, and for promises at or above a timestamp (T3.2.1, R1, D13)."""
+
+    requester: MemberId
+    ranges: tuple[tuple[MemberId, int, int], ...]
+    promises: tuple[tuple[MemberId, Timestamp], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What a member acknowledges, how far it has each source, and what it still takes (D10)."""
+
+    member: MemberId
+    serial: int
+    acknowledged: Timestamp
+    contiguous: tuple[tuple[MemberId, int], ...]
+    room_frames: int
+    """Frames a single source may send beyond what is contiguous here."""
+
+
+ControlMessage = RepairRequest | Report

@@ -1,0 +1,267 @@
+"""From received bytes to checked runs and messages: every frame is checked before anything looks inside.
+
+A buffer of many equal frames is checked by a few numpy operations; a frame that stands alone by a struct.
+Whatever is wrong is dropped and counted under its cause; nothing here raises on what came from the network.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from intergroup_core.counters import Counters
+from intergroup_core.ids import MAX_TIMESTAMP, MemberId, Timestamp
+from intergroup_core.wire.checksum import Words, check_frame, check_frames
+from intergroup_core.wire.control import decode_control
+from intergroup_core.wire.header import (
+    FLAG_SHIFT,
+    HEADER,
+    HEADER_BYTES,
+    HEADER_WORDS,
+    KNOWN_FLAGS,
+    LENGTH_SHIFT,
+    MAGIC,
+    MAGIC_VERSION,
+    MAX_FRAME_BYTES,
+    MAX_SEQ,
+    TYPE_SHIFT,
+    Flag,
+    FrameType,
+)
+from intergroup_core.wire.messages import ControlMessage, KeepAlive
+from intergroup_core.wire.run import Bytes, Run
+
+Parsed = Run | KeepAlive | ControlMessage
+
+_LOW32 = np.uint64(0xFFFFFFFF)
+_U8 = np.uint64(8)
+_U16 = np.uint64(16)
+_U32 = np.uint64(32)
+_U48 = np.uint64(48)
+_BYTE = np.uint64(0xFF)
+_SHORT = np.uint64(0xFFFF)
+_ONE = np.uint64(1)
+_RUN_STEP = np.array([[0], [0], [0], [0], [1], [1]], dtype=np.uint64)
+_LAST = int(Flag.LAST)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """What one wake-up read: an array that now belongs to the core, and (offset, length, segment) of each datagram.
+
+    Offsets are multiples of eight; segment is the size of the datagrams the kernel coalesced there.
+    """
+
+    data: Bytes
+    spans: list[tuple[int, int, int]]
+
+
+def parse(arrival: Arrival, group_tag: int, counters: Counters) -> Iterator[Parsed]:
+    """Everything sound in an arrival, in order of receipt."""
+    usable = len(arrival.data) & ~7
+    words: Words = arrival.data[:usable].view(np.uint64)
+    for offset, length, segment in _blocks(arrival.spans):
+        if segment % 8 or length % 8 or not HEADER_BYTES <= segment <= MAX_FRAME_BYTES:
+            yield from _uneven(words, offset, length, segment, group_tag, counters)
+            continue
+        count = length // segment
+        start, step = offset // 8, segment // 8
+        if count > 1:
+            frames = words[start : start + count * step].reshape(count, step)
+            yield from _parse_frames(frames, group_tag, counters, None)
+        elif count:
+            parsed = _parse_frame(words[start : start + step], group_tag, counters, None)
+            if parsed is not None:
+                yield parsed
+        if rest := length - count * segment:
+            tail = start + count * step
+            parsed = _parse_frame(words[tail : tail + rest // 8], group_tag, counters, None)
+            if parsed is not None:
+                yield parsed
+
+
+def _blocks(spans: list[tuple[int, int, int]]) -> Iterator[tuple[int, int, int]]:
+    """Spans that lie end to end with the same segment, joined into one block."""
+    at, total, size = spans[0] if spans else (0, 0, 0)
+    for offset, length, segment in spans[1:]:
+        if segment == size and offset == at + total and total % size == 0:
+            total += length
+        else:
+            yield at, total, size
+            at, total, size = offset, length, segment
+    if total:
+        yield at, total, size
+
+
+def _uneven(
+    words: Words, offset: int, length: int, segment: int, group_tag: int, counters: Counters
+) -> Iterator[Parsed]:
+    """Datagrams no sender of ours makes, save that the last of a burst may be whole while its length is odd."""
+    if segment < 1:
+        counters.drop("length")
+        return
+    counters.drop("length", max(1, -(-length // segment)))
+    yield from ()
+
+
+def _parse_frame(frame: Words, group_tag: int, counters: Counters, repairer: int | None) -> Parsed | None:
+    size = len(frame) * 8
+    if size < HEADER_BYTES:
+        counters.drop("length")
+        return None
+    (stated, magic, kind, flags, _epoch, view_tag, length, fragment, tag, sender, seq, timestamp) = HEADER.unpack_from(
+        frame
+    )
+    if magic != MAGIC_VERSION:
+        counters.drop("version" if magic & 0xF0 == MAGIC else "magic")
+        return None
+    if tag != group_tag:
+        counters.drop("group")
+        return None
+    if not 0 <= size - HEADER_BYTES - length < 8 and not (kind == FrameType.DATA and length <= size - HEADER_BYTES):
+        counters.drop("length")
+        return None
+    if not check_frame(frame, stated):
+        counters.drop("checksum")
+        return None
+    if flags & ~KNOWN_FLAGS or seq > MAX_SEQ or timestamp > MAX_TIMESTAMP or not sender:
+        counters.drop("field")
+        return None
+    if kind == FrameType.DATA:
+        last = flags & _LAST
+        if not seq or not timestamp or (not last and length != size - HEADER_BYTES):
+            counters.drop("field")
+            return None
+        ends, lengths = ([0], [length]) if last else ([], [])
+        return Run(
+            MemberId(sender),
+            seq,
+            timestamp,
+            view_tag,
+            frame.reshape(1, -1),
+            fragment,
+            ends,
+            lengths,
+            repairer is not None,
+        )
+    if kind == FrameType.KEEP_ALIVE:
+        return KeepAlive(
+            source=MemberId(sender),
+            seq=seq,
+            timestamp=Timestamp(timestamp),
+            view_tag=view_tag,
+            frame=frame.tobytes(),
+            repaired=repairer is not None,
+        )
+    if repairer is not None:
+        counters.drop("nested")
+        return None
+    if kind == FrameType.REPAIR:
+        return _parse_frame(frame[HEADER_WORDS:], group_tag, counters, sender)
+    if kind in (FrameType.REQUEST, FrameType.REPORT):
+        body = frame.view(np.uint8)[HEADER_BYTES : HEADER_BYTES + length].tobytes()
+        message = decode_control(FrameType(kind), MemberId(sender), body)
+        if message is None:
+            counters.drop("body")
+        return message
+    counters.drop("type")
+    return None
+
+
+def _parse_frames(frames: Words, group_tag: int, counters: Counters, repairer: int | None) -> Iterator[Parsed]:
+    """Many frames of one size: data and repairs by vector, anything else one by one."""
+    body = frames.shape[1] * 8 - HEADER_BYTES
+    head = np.ascontiguousarray(frames[:, :HEADER_WORDS].T)
+    upper = head[0] >> _U32
+    length = (head[1] >> _U32) & _SHORT
+    good = check_frames(frames)
+    good &= head[2] == np.uint64(group_tag)
+    kind = upper & np.uint64(0xFFFF)
+    data = np.uint64(MAGIC_VERSION | FrameType.DATA << TYPE_SHIFT)
+    is_data = kind == data
+    flags = (upper >> _U16) & _BYTE
+    last = flags == np.uint64(_LAST)
+    good &= is_data
+    good &= (last & (length <= np.uint64(body))) | ((flags == 0) & (length == np.uint64(body)))
+    good &= (head[4] - _ONE) < np.uint64(MAX_SEQ)
+    good &= (head[5] - _ONE) < np.uint64(MAX_TIMESTAMP)
+    good &= head[3] != 0
+    if not good.all():
+        yield from _sort_out(frames, good, group_tag, counters, repairer)
+        return
+    fragment = head[1] >> _U48
+    for start, stop in _stretches(head, fragment, last):
+        yield _make_run(frames, head, fragment, length, last, start, stop, repairer)
+
+
+def _stretches(head: Words, fragment: Words, last: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Where sender, view, order or fragments stop being consecutive, a run ends."""
+    count = head.shape[1]
+    step = head[:, 1:] - head[:, :-1]
+    joined = (step[2:] == _RUN_STEP[2:]).all(axis=0)
+    joined &= (step[1] & _LOW32) == 0
+    joined &= fragment[1:] == np.where(last[:-1], np.uint64(0), fragment[:-1] + _ONE)
+    if joined.all():
+        return [(0, count)]
+    breaks = (np.flatnonzero(~joined) + 1).tolist()
+    return list(zip([0, *breaks], [*breaks, count], strict=True))
+
+
+def _make_run(
+    frames: Words,
+    head: Words,
+    fragment: Words,
+    length: Words,
+    last: NDArray[np.bool_],
+    start: int,
+    stop: int,
+    repairer: int | None,
+) -> Run:
+    ends = np.flatnonzero(last[start:stop])
+    return Run(
+        MemberId(int(head[3, start])),
+        int(head[4, start]),
+        int(head[5, start]),
+        int(head[1, start] & _LOW32),
+        frames[start:stop],
+        int(fragment[start]),
+        ends.tolist(),
+        length[start:stop][ends].tolist(),
+        repairer is not None,
+    )
+
+
+def _sort_out(
+    frames: Words, good: NDArray[np.bool_], group_tag: int, counters: Counters, repairer: int | None
+) -> Iterator[Parsed]:
+    """A buffer in which not every frame is sound data: sound stretches by vector, the others one at a time."""
+    if repairer is None and not good.any() and _all_repairs(frames, group_tag):
+        inner = frames[:, HEADER_WORDS:]
+        yield from _parse_frames(inner, group_tag, counters, int(frames[0, 3]))
+        return
+    edges = np.flatnonzero(good[1:] != good[:-1]) + 1
+    bounds = [0, *edges.tolist(), len(good)]
+    for start, stop in itertools.pairwise(bounds):
+        if good[start] and stop - start > 1:
+            yield from _parse_frames(frames[start:stop], group_tag, counters, repairer)
+            continue
+        for index in range(start, stop):
+            parsed = _parse_frame(np.ascontiguousarray(frames[index]), group_tag, counters, repairer)
+            if parsed is not None:
+                yield parsed
+
+
+def _all_repairs(frames: Words, group_tag: int) -> bool:
+    """Whether every frame is a sound repair that carries a whole frame."""
+    inner_bytes = (frames.shape[1] - HEADER_WORDS) * 8
+    if inner_bytes < HEADER_BYTES:
+        return False
+    wanted = MAGIC_VERSION | FrameType.REPAIR << TYPE_SHIFT | _LAST << FLAG_SHIFT
+    upper = (frames[:, 0] >> _U32) & np.uint64(0xFFFFFF)
+    whole = ((frames[:, 1] >> np.uint64(LENGTH_SHIFT)) & _SHORT) == np.uint64(inner_bytes)
+    ours = frames[:, 2] == np.uint64(group_tag)
+    return bool(((upper == np.uint64(wanted)) & whole & ours).all() and check_frames(frames).all())
