@@ -55,7 +55,8 @@ def settings_of(section: type) -> tuple[Setting, ...]:
 
 def check(section: str, values: object) -> None:
     """Refuse the first value that its setting does not take."""
-    for setting in settings_of(type(values)):
+    kind: type = type(values)
+    for setting in settings_of(kind):
         value = getattr(values, setting.name)
         if not setting.takes(value):
             raise ConfigError(f"{section}.{setting.name} is {value!r}; it must be {setting.allowed}")

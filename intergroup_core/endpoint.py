@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from random import Random
 
 from intergroup_core.config import HEADER_BYTES, Config
 from intergroup_core.counters import Counters
 from intergroup_core.delivery.clock import ClockGuard, HybridClock
 from intergroup_core.delivery.flow import Pacer
+from intergroup_core.delivery.outbox import Records
 from intergroup_core.delivery.rso import ReliableSourceOrdered
 from intergroup_core.delivery.rto import ReliableTimestampOrdered
 from intergroup_core.delivery.sender import Sender
@@ -128,11 +129,11 @@ class Endpoint:
                     self._receive_control(parsed, now)
         return self._settle(now)
 
-    def send(self, records: Sequence[bytes], now: Instant) -> list[Effect]:
+    def send(self, records: Records, now: Instant) -> list[Effect]:
         """Records for the group: all are taken, or none and the error says why."""
         if self._sender is None:
             raise LocalProtocolError(f"member {self.name} only receives from group {self.group}; join it as a sender")
-        self._sender.offer(records)
+        self._sender.outbox.offer(records)
         return self._settle(now)
 
     def tick(self, now: Instant) -> list[Effect]:

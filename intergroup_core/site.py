@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from intergroup_core.delivery.clock import HybridClock
+from intergroup_core.delivery.outbox import Records
 from intergroup_core.effects import Effect
 from intergroup_core.endpoint import Endpoint
 from intergroup_core.errors import LocalProtocolError
@@ -43,7 +44,7 @@ class Site:
     def receive(self, group: str, arrival: Arrival, now: Instant) -> list[Effect]:
         return self.endpoint(group).receive(arrival, now)
 
-    def send(self, group: str, records: Sequence[bytes], now: Instant) -> list[Effect]:
+    def send(self, group: str, records: Records, now: Instant) -> list[Effect]:
         return self.endpoint(group).send(records, now)
 
     def tick(self, now: Instant) -> list[tuple[str, list[Effect]]]:

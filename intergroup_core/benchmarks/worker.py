@@ -6,19 +6,20 @@ import os
 import sys
 from collections.abc import Callable
 
-from intergroup_core.benchmarks import members, raw
 from intergroup_core.benchmarks.channel import Fields, hear, say
+from intergroup_core.benchmarks.members import flood, stall, stamp
+from intergroup_core.benchmarks.raw import raw_answer, raw_exchange, raw_ping, raw_receive, raw_send
 from intergroup_core.errors import IntergroupError
 
 ROLES: dict[str, Callable[[Fields], None]] = {
-    "raw-send": raw.raw_send,
-    "raw-receive": raw.raw_receive,
-    "raw-exchange": raw.raw_exchange,
-    "raw-ping": raw.raw_ping,
-    "raw-answer": raw.raw_answer,
-    "flood": members.flood,
-    "stamp": members.stamp,
-    "stall": members.stall,
+    "raw-send": raw_send,
+    "raw-receive": raw_receive,
+    "raw-exchange": raw_exchange,
+    "raw-ping": raw_ping,
+    "raw-answer": raw_answer,
+    "flood": flood,
+    "stamp": stamp,
+    "stall": stall,
 }
 
 

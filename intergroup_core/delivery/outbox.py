@@ -8,27 +8,65 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from intergroup_core.errors import Backpressure, MessageTooLarge
-from intergroup_core.wire.records import COUNT_BYTES, LENGTH_BYTES, MAX_RECORDS
+from intergroup_core.errors import Backpressure, LocalProtocolError, MessageTooLarge
+from intergroup_core.wire.records import (
+    COUNT_BYTES,
+    LENGTH_BYTES,
+    MAX_RECORDS,
+    Payload,
+    RecordBatch,
+    pack_sized,
+)
+from intergroup_core.wire.run import Bytes
+
+Records = Sequence[bytes] | RecordBatch
+"""What may be sent: a sequence of records, or a batch that already has them end to end."""
 
 
 class _Block:
-    """The records of one call; `ends` are their running sizes with lengths."""
+    """The records of one call: `sizes` of each, `ends` of each with its length counted."""
 
-    __slots__ = ("ends", "records", "sizes", "start")
+    __slots__ = ("_records", "_total", "ends", "sizes", "start", "taken")
 
-    def __init__(self, records: Sequence[bytes], sizes: NDArray[np.uint32]) -> None:
-        self.records = records
+    def __init__(self, records: Records, sizes: NDArray[np.int64]) -> None:
+        self._records = records
         self.sizes = sizes
-        self.ends = np.cumsum(sizes, dtype=np.int64) + LENGTH_BYTES * np.arange(1, len(records) + 1)
+        self.ends = np.cumsum(sizes) if len(sizes) > 1 else sizes.copy()
+        self.ends += _LENGTHS[: len(sizes)] if len(sizes) <= len(_LENGTHS) else _lengths(len(sizes))
+        self._total = int(self.ends[-1])
         self.start = 0
+        self.taken = 0
+        """Bytes of the records before `start`, lengths counted."""
 
-    def taken_bytes(self) -> int:
-        return int(self.ends[self.start - 1]) if self.start else 0
+    def take(self, room: int, most: int, parts: list[Bytes | bytes]) -> NDArray[np.int64] | None:
+        """The sizes of the next records that fit; their bytes are added to the parts."""
+        count = len(self.sizes)
+        if self._total - self.taken <= room and count - self.start <= most:
+            stop = count
+        else:
+            stop = int(np.searchsorted(self.ends, self.taken + room, side="right"))
+            stop = min(stop, self.start + most)
+        start = self.start
+        if stop == start:
+            return None
+        records = self._records
+        if isinstance(records, RecordBatch):
+            parts.append(records.data[int(records.offsets[start]) : int(records.offsets[stop])])
+        else:
+            parts.extend(records if stop - start == count else records[start:stop])
+        self.start, self.taken = stop, int(self.ends[stop - 1])
+        return self.sizes[start:stop]
 
-    def fitting(self, room: int) -> int:
-        """The index after the last record that fits."""
-        return int(np.searchsorted(self.ends, self.taken_bytes() + room, side="right"))
+    @property
+    def empty(self) -> bool:
+        return self.start == len(self.sizes)
+
+
+def _lengths(count: int) -> NDArray[np.int64]:
+    return np.arange(LENGTH_BYTES, LENGTH_BYTES * (count + 1), LENGTH_BYTES, dtype=np.int64)
+
+
+_LENGTHS = _lengths(4_096)
 
 
 class Outbox:
@@ -48,22 +86,23 @@ class Outbox:
     def free(self) -> int:
         return max(0, self._limit - self.bytes)
 
-    def offer(self, records: Sequence[bytes]) -> None:
+    def offer(self, records: Records) -> None:
         """Take all of the records, or none and say why."""
-        if not records:
+        if isinstance(records, (bytes, bytearray, memoryview)):
+            raise LocalProtocolError("send takes a sequence of records; wrap a single one in a list")
+        if not len(records):
             return
-        sizes = np.fromiter(map(len, records), dtype=np.int64, count=len(records))
+        sizes = _sizes(records)
         largest = int(sizes.max())
         if largest > self._max_message:
-            index = int(sizes.argmax())
             raise MessageTooLarge(
-                f"record {index} has {largest} bytes; the group takes at most {self._max_message}: "
+                f"record {int(sizes.argmax())} has {largest} bytes; the group takes at most {self._max_message}: "
                 "split it or raise group.max_message_bytes at every member"
             )
-        total = int(sizes.sum()) + LENGTH_BYTES * len(records)
+        total = int(sizes.sum()) + LENGTH_BYTES * len(sizes)
         if self._blocks and total > self.free:
             raise Backpressure(f"{total} bytes offered, the send queue has room for {self.free}: wait for room")
-        self._blocks.append(_Block(records, sizes.astype(np.uint32)))
+        self._blocks.append(_Block(records, sizes))
         self.bytes += total
 
     def first_payload_bytes(self) -> int:
@@ -71,26 +110,29 @@ class Outbox:
         block = self._blocks[0]
         return COUNT_BYTES + LENGTH_BYTES + int(block.sizes[block.start])
 
-    def bundle(self, limit: int) -> tuple[bytes, int]:
+    def bundle(self, limit: int) -> tuple[Payload, int]:
         """The payload of the next message, of at least one record and else within a limit, and its records."""
         room = max(limit, self.first_payload_bytes()) - COUNT_BYTES
-        parts: list[bytes] = []
-        lengths: list[NDArray[np.uint32]] = []
+        sizes: list[NDArray[np.int64]] = []
+        parts: list[Bytes | bytes] = []
         count = 0
-        while self._blocks and room > 0:
+        while self._blocks:
             block = self._blocks[0]
-            stop = min(block.fitting(room), block.start + MAX_RECORDS - count)
-            if stop == block.start:
+            before = block.taken
+            taken = block.take(room, MAX_RECORDS - count, parts)
+            if taken is None:
                 break
-            used = int(block.ends[stop - 1]) - block.taken_bytes()
-            lengths.append(block.sizes[block.start : stop])
-            whole = block.start == 0 and stop == len(block.records)
-            parts.extend(block.records if whole else block.records[block.start : stop])
-            count += stop - block.start
-            block.start = stop
-            room -= used
-            self.bytes -= used
-            if stop == len(block.records):
+            sizes.append(taken)
+            count += len(taken)
+            room -= block.taken - before
+            self.bytes -= block.taken - before
+            if block.empty:
                 self._blocks.popleft()
-        head = [np.array([count], dtype="<u4"), *lengths]
-        return b"".join([np.concatenate(head).astype("<u4", copy=False).tobytes(), *parts]), count
+        data = parts[0] if len(parts) == 1 else b"".join(parts)
+        return pack_sized(sizes[0] if len(sizes) == 1 else np.concatenate(sizes), data), count
+
+
+def _sizes(records: Records) -> NDArray[np.int64]:
+    if isinstance(records, RecordBatch):
+        return np.diff(records.offsets)
+    return np.fromiter(map(len, records), dtype=np.int64, count=len(records))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 
 from intergroup_core.config import HEADER_BYTES, Config
 from intergroup_core.counters import Counters
@@ -11,7 +10,6 @@ from intergroup_core.delivery.clock import HybridClock
 from intergroup_core.delivery.flow import Pacer
 from intergroup_core.delivery.keepalive import KeepAliveTimer
 from intergroup_core.delivery.outbox import Outbox
-from intergroup_core.errors import LocalProtocolError
 from intergroup_core.ids import Instant, Timestamp
 from intergroup_core.wire.frames import Emission, FrameMaker
 from intergroup_core.wire.header import FrameType
@@ -47,11 +45,6 @@ class Sender:
     @property
     def unstable_frames(self) -> int:
         return self.seq - self._stable_seq
-
-    def offer(self, records: Sequence[bytes]) -> None:
-        if isinstance(records, (bytes, bytearray, memoryview)):
-            raise LocalProtocolError("send takes a sequence of records; wrap a single one in a list")
-        self.outbox.offer(records)
 
     def next_message(self, window: int, acknowledged_seq: int, now: Instant) -> Emission | None:
         """The next message, stamped now, if pacing, window and the cap on unstable messages allow it."""

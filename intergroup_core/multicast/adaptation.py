@@ -5,9 +5,9 @@ look at duplicates at all, so both are rebuilt around the adaptive algorithm the
 McCanne, Liu and Zhang, SIGCOMM 1995), with the figures' steps and ranges. Duplicates decide first:
 
 - a member that asked, and then heard a duplicate from farther away, is the closest one: its interval moves down;
-- too many duplicates: the interval widens, and starts later if delays are short enough to afford it;
-- few duplicates: the interval narrows, and starts sooner if delays are long;
-- between the two nothing moves.
+- too many duplicates: the interval widens, and starts later (a request's only if delays are short enough to afford it);
+- few duplicates: the interval narrows (a repair's only if delays are long), and starts sooner if delays are long;
+- between the two a repair's starts later if delays are short.
 """
 
 from __future__ import annotations
@@ -160,10 +160,11 @@ class RepairAdaptation:
         if averages.delay is None:
             return
         if averages.crowded:
-            self._move(FINE if averages.prompt else 0.0, COARSE)
-        elif averages.slow:
-            self._move(-FINE, -MIDDLE if averages.lonely else 0.0)
-        elif averages.prompt and not averages.lonely:
+            self._move(MIDDLE, COARSE)
+        elif averages.lonely:
+            if averages.slow:
+                self._move(-FINE, -MIDDLE)
+        elif averages.prompt:
             self._move(FINE, 0.0)
 
     def sent(self, waited: float) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 
@@ -109,6 +109,11 @@ class Disjoint(Generic[Item]):
         self._items[low:high] = kept
         self._firsts[low:high] = [item.first for item in kept]
         return taken, tails
+
+    def retain(self, wanted: Callable[[Item], bool]) -> None:
+        """Take out every stretch that is not wanted."""
+        self._items = [item for item in self._items if wanted(item)]
+        self._firsts = [item.first for item in self._items]
 
     def _slice(self, first: int, last: int) -> tuple[int, int]:
         low = bisect_right(self._firsts, first)

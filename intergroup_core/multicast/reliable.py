@@ -107,7 +107,8 @@ class ReliableMulticast:
         known = self._keepalives.get(source)
         if known is None or keepalive.timestamp > known.timestamp:
             self._keepalives[source] = keepalive
-        self._repairs.promise_repaired(source, now, keepalive.timestamp)
+        if keepalive.repaired:
+            self._repairs.promise_repaired(source, now, keepalive.timestamp)
         self.exists(source, keepalive.seq, now)
         return self.receptions[source].keepalive(keepalive.seq, keepalive.timestamp)
 
@@ -167,6 +168,6 @@ class ReliableMulticast:
         counters = self._counters
         counters.requests_sent = self._requests.requests_sent
         counters.requests_suppressed = self._requests.suppressed
-        counters.repairs_sent = self._repairs.repairs_sent
+        counters.repairs_sent = self._repairs.frames_sent
         counters.repairs_suppressed = self._repairs.suppressed
         return due

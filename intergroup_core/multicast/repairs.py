@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass, field, replace
 from random import Random
 
@@ -16,7 +15,7 @@ from intergroup_core.timers import Timers
 HOLD_DOWN_DISTANCES = 3
 """A request this soon after a repair was sent before that repair could arrive (SRM)."""
 REMEMBERED = 1_024
-"""Repairs per source remembered for the hold-down; beyond it the oldest is forgotten and may be repeated."""
+"""Repairs per source remembered for the hold-down; beyond it the older half is forgotten and may be repeated."""
 BUCKET_NS = 20_000_000
 BUCKET_FRAMES = 64
 """Repairs sent at once after a quiet time: this much of the bandwidth, but never fewer than these frames."""
@@ -58,6 +57,9 @@ class _Repaired:
     first: int
     last: int
     at: int
+
+    def part(self, first: int, last: int) -> _Repaired:
+        return replace(self, first=first, last=last)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +118,7 @@ class RepairScheduler:
         self._farthest = self._floor
         self._tables: dict[MemberId, Disjoint[_Ticket]] = {}
         self._promises: dict[MemberId, _Ticket] = {}
-        self._repaired: dict[MemberId, deque[_Repaired]] = {}
+        self._repaired: dict[MemberId, Disjoint[_Repaired]] = {}
         self._promised: dict[MemberId, tuple[int, Timestamp]] = {}
         self._timers: Timers[_Ticket] = Timers()
         self.window = RepairAdaptation(config)
@@ -132,8 +134,9 @@ class RepairScheduler:
         if not holes:
             return
         distance = self._distance(requester)
-        recent = self._repaired_since(source, now_ns - HOLD_DOWN_DISTANCES * distance)
-        parts = [part for start, end in holes for part in without(start, end, recent)] if recent else holes
+        recent = self._repaired_since(source, first, last, now_ns - HOLD_DOWN_DISTANCES * distance)
+        cuts = [(old.first, old.last) for old in recent]
+        parts = [part for start, end in holes for part in without(start, end, cuts)]
         if not parts:
             self.held_down += 1
             return
@@ -147,13 +150,11 @@ class RepairScheduler:
 
     def repaired(self, source: MemberId, first: int, last: int, now_ns: int) -> None:
         """Somebody else repeated these frames, or their originals came at last."""
-        for old in self._repaired.get(source, ()):
-            if old.answer is None or old.at <= now_ns - HOLD_DOWN_DISTANCES * old.answer.distance:
-                continue
-            frames = min(last, old.last) - max(first, old.first) + 1
-            if frames > 0:
-                self.window.duplicate(frames / old.answer.frames)
         answer = None
+        for old in self._repaired_since(source, first, last, now_ns - HOLD_DOWN_DISTANCES * self._farthest):
+            if old.answer is not None and old.at > now_ns - HOLD_DOWN_DISTANCES * old.answer.distance:
+                answer = old.answer
+                self.window.duplicate((min(last, old.last) - max(first, old.first) + 1) / answer.frames)
         table = self._tables.get(source)
         if table is not None:
             for ticket in self._cut(source, table, first, last):
@@ -182,7 +183,7 @@ class RepairScheduler:
         ticket = self._promises[source] = _Ticket(answer, source, held, held, self._draw(answer), promise=True)
         self._timers.arm(ticket, ticket.due)
 
-    def promise_repaired(self, source: MemberId, timestamp: Timestamp, now_ns: int) -> None:
+    def promise_repaired(self, source: MemberId, now_ns: int, timestamp: Timestamp) -> None:
         """Somebody else repeated a source's keep-alive with this timestamp."""
         ticket = self._promises.pop(source, None)
         if ticket is not None:
@@ -270,27 +271,20 @@ class RepairScheduler:
             self._tables.pop(source, None)
         return taken
 
-    def _repaired_since(self, source: MemberId, since: int) -> list[tuple[int, int]]:
-        recent = []
-        for old in reversed(self._repaired.get(source, ())):
-            if old.at <= since:
-                break
-            recent.append((old.first, old.last))
-        return recent
+    def _repaired_since(self, source: MemberId, first: int, last: int, since: int) -> list[_Repaired]:
+        repaired = self._repaired.get(source)
+        return [old for old in repaired.overlapping(first, last) if old.at > since] if repaired is not None else []
 
     def _remember(self, source: MemberId, first: int, last: int, answer: _Answer | None, now_ns: int) -> None:
         repaired = self._repaired.get(source)
         if repaired is None:
-            repaired = self._repaired[source] = deque(maxlen=REMEMBERED)
-        while repaired and repaired[0].at <= now_ns - HOLD_DOWN_DISTANCES * self._farthest:
-            repaired.popleft()
-        newest = repaired[-1] if repaired else None
-        if (
-            newest is not None
-            and newest.answer is answer
-            and newest.last + 1 == first
-            and now_ns - newest.at <= self._floor
-        ):
-            newest.last, newest.at = last, now_ns
-        else:
-            repaired.append(_Repaired(answer, first, last, now_ns))
+            repaired = self._repaired[source] = Disjoint()
+        repaired.take(first, last)
+        for before in repaired.overlapping(first - 1, first - 1):
+            if before.answer is answer and now_ns - before.at <= self._floor:
+                before.last, before.at = last, now_ns
+                return
+        repaired.add(_Repaired(answer, first, last, now_ns))
+        if len(repaired) > REMEMBERED:
+            newer = set(sorted(repaired, key=lambda old: old.at)[REMEMBERED // 2 :])
+            repaired.retain(newer.__contains__)

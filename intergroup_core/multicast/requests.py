@@ -2,77 +2,21 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
 
 from intergroup_core.config import RepairConfig
 from intergroup_core.ids import MemberId, Timestamp
-from intergroup_core.multicast.adaptation import AnswerTime, RequestAdaptation
+from intergroup_core.multicast.adaptation import RequestAdaptation
+from intergroup_core.multicast.losses import Experience, Loss, Ticket
 from intergroup_core.multicast.ranges import Disjoint, Promise, Span, coalesced
 from intergroup_core.ports import Distances
 from intergroup_core.timers import Timers
 
 BACKOFF_BASE = 3
-REMEMBERED = 64
-"""Answered requests per source in which late duplicates are still recognised; beyond it the oldest is forgotten."""
-LATE_DISTANCES = 3
-"""How long after the answer a request still counts as a duplicate."""
 FARTHER = 2.5
 """A requester at this many times my distance to the source is at least 1.5 times as far from it (by the triangle)."""
-
-
-@dataclass(eq=False, slots=True)
-class _Loss:
-    """One notice; its tickets may be many once parts of it have arrived.
-
-    Promises use the timer parameters but do not teach them: most come by themselves.
-    """
-
-    source: MemberId
-    noticed: int
-    distance: int
-    frames: int
-    missing: int
-    promise: bool = False
-    timed: bool = False
-    sent: bool = False
-
-
-@dataclass(eq=False, slots=True)
-class _Ticket:
-    """What is missing with one timer; for a promise `first` and `last` are the wanted timestamp."""
-
-    loss: _Loss
-    first: int
-    last: int
-    attempt: int = 0
-    due: int = 0
-    deaf_until: int = 0
-    asked: int = 0
-
-    def part(self, first: int, last: int) -> _Ticket:
-        return replace(self, first=first, last=last)
-
-
-@dataclass(eq=False, slots=True)
-class _Answered:
-    """What was asked for and came; requests for it are late duplicates for a while."""
-
-    loss: _Loss
-    first: int
-    last: int
-    until: int
-
-
-@dataclass(eq=False, slots=True)
-class _Experience:
-    """What earlier losses of a source taught."""
-
-    window: RequestAdaptation
-    answer: AnswerTime
-    answered: deque[_Answered] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,10 +52,10 @@ class RequestScheduler:
         self._floor = round(config.distance_floor_us * 1_000)
         self._longest = round(config.backoff_max_ms * 1_000_000)
         self._give_up = round(config.give_up_ms * 1_000_000)
-        self._waiting: dict[MemberId, Disjoint[_Ticket]] = {}
-        self._promises: dict[MemberId, _Ticket] = {}
-        self._experience: dict[MemberId, _Experience] = {}
-        self._timers: Timers[_Ticket | _Loss] = Timers()
+        self._waiting: dict[MemberId, Disjoint[Ticket]] = {}
+        self._promises: dict[MemberId, Ticket] = {}
+        self._experience: dict[MemberId, Experience] = {}
+        self._timers: Timers[Ticket | Loss] = Timers()
         self._next_request = 0
         self.requests_sent = 0
         self.suppressed = 0
@@ -137,10 +81,10 @@ class RequestScheduler:
         self._waiting[source] = table
         self.window(source).noticed()
         frames = sum(end - start + 1 for start, end in holes)
-        loss = _Loss(source, now_ns, self._distance(source), frames, frames)
+        loss = Loss(source, now_ns, self._distance(source), frames, frames)
         self._timers.arm(loss, now_ns + self._give_up)
         for start, end in holes:
-            ticket = _Ticket(loss, start, end)
+            ticket = Ticket(loss, start, end)
             table.add(ticket)
             self._arm(ticket, now_ns)
 
@@ -159,11 +103,7 @@ class RequestScheduler:
         experience = self._experience.get(source)
         if experience is None:
             return
-        repeated: list[tuple[_Loss, int]] = [
-            (old.loss, min(last, old.last) - max(first, old.first) + 1)
-            for old in experience.answered
-            if now_ns < old.until and old.first <= last and first <= old.last
-        ]
+        repeated = experience.answered_of(first, last, now_ns)
         table = self._waiting.get(source)
         for ticket in table.overlapping(first, last) if table is not None else ():
             start, end = max(first, ticket.first), min(last, ticket.last)
@@ -182,19 +122,24 @@ class RequestScheduler:
         """Delivery waits for this source to promise at least this timestamp (D13)."""
         ticket = self._promises.get(source)
         if ticket is None:
-            loss = _Loss(source, now_ns, self._distance(source), 1, 1, promise=True)
+            loss = Loss(source, now_ns, self._distance(source), 1, 1, promise=True)
             self._timers.arm(loss, now_ns + self._give_up)
-            ticket = self._promises[source] = _Ticket(loss, timestamp, timestamp)
+            ticket = self._promises[source] = Ticket(loss, timestamp, timestamp)
             self._arm(ticket, now_ns)
         elif timestamp > ticket.last:
-            ticket.first = ticket.last = timestamp
+            ticket.last = timestamp
+            ticket.loss.raised = now_ns
 
     def promise_arrived(self, source: MemberId, timestamp: Timestamp) -> None:
         """This source promised this much, by whatever frame."""
         ticket = self._promises.get(source)
-        if ticket is not None and timestamp >= ticket.last:
-            del self._promises[source]
-            self._discard(ticket)
+        if ticket is None or timestamp < ticket.first:
+            return
+        if timestamp < ticket.last:
+            ticket.first, ticket.loss.silent_since = ticket.last, ticket.loss.raised
+            return
+        del self._promises[source]
+        self._discard(ticket)
 
     def overheard_promise(self, requester: MemberId, source: MemberId, timestamp: Timestamp, now_ns: int) -> None:
         """Another member asked for a promise; one too low for this member does not spare its own request."""
@@ -231,11 +176,11 @@ class RequestScheduler:
         if now_ns < self._next_request:
             return due
         limit = self._config.request_ranges
-        asking: list[_Ticket] = []
+        asking: list[Ticket] = []
         while len(asking) < limit and (at := self._timers.next_deadline()) is not None and at <= now_ns:
             for key in self._timers.pop_due(at):
-                if isinstance(key, _Loss):
-                    due.given_up.extend(self._outstanding(key))
+                if isinstance(key, Loss):
+                    due.given_up.extend(self._unanswered(key, now_ns))
                 elif key.loss.promise:
                     due.promises.append(Promise(key.loss.source, Timestamp(key.last)))
                     self._asked_for(key, now_ns)
@@ -251,17 +196,16 @@ class RequestScheduler:
         self.given_up += len(due.given_up)
         return due
 
-    def _experience_of(self, source: MemberId) -> _Experience:
+    def _experience_of(self, source: MemberId) -> Experience:
         experience = self._experience.get(source)
         if experience is None:
-            experience = _Experience(RequestAdaptation(self._config), AnswerTime(self._config))
-            self._experience[source] = experience
+            experience = self._experience[source] = Experience(self._config)
         return experience
 
     def _distance(self, member: MemberId) -> int:
         return max(self._floor, self._distances.to(member))
 
-    def _arm(self, ticket: _Ticket, now_ns: int) -> None:
+    def _arm(self, ticket: Ticket, now_ns: int) -> None:
         """Uniform in 3^i * [low * d, (low + high) * d]; a repetition outlasts the usual answer, up to a cap (R2)."""
         experience = self._experience_of(ticket.loss.source)
         distance = self._distance(ticket.loss.source)
@@ -280,35 +224,30 @@ class RequestScheduler:
             ticket.deaf_until = now_ns + delay // 2
         self._timers.arm(ticket, ticket.due)
 
-    def _asked_for(self, ticket: _Ticket, now_ns: int) -> None:
+    def _asked_for(self, ticket: Ticket, now_ns: int) -> None:
         self.requests_sent += 1
-        if self._is_first_word(ticket.loss):
-            self.window(ticket.loss.source).sent((now_ns - ticket.loss.noticed) / ticket.loss.distance)
-        ticket.loss.sent = True
+        loss = ticket.loss
+        if loss.is_untimed():
+            self.window(loss.source).sent(loss.waited(now_ns))
+        loss.sent = True
         self._back_off(ticket, now_ns)
 
-    def _yield_to_other(self, ticket: _Ticket, now_ns: int) -> None:
+    def _yield_to_other(self, ticket: Ticket, now_ns: int) -> None:
         self.suppressed += 1
         self._spare(ticket.loss, now_ns)
         self._back_off(ticket, now_ns)
 
-    def _spare(self, loss: _Loss, now_ns: int) -> None:
-        if self._is_first_word(loss):
-            self.window(loss.source).spared((now_ns - loss.noticed) / loss.distance)
+    def _spare(self, loss: Loss, now_ns: int) -> None:
+        if loss.is_untimed():
+            self.window(loss.source).spared(loss.waited(now_ns))
 
-    @staticmethod
-    def _is_first_word(loss: _Loss) -> bool:
-        """Once per loss, whatever its parts go through."""
-        first, loss.timed = not loss.timed and not loss.promise, True
-        return first
-
-    def _back_off(self, ticket: _Ticket, now_ns: int) -> None:
+    def _back_off(self, ticket: Ticket, now_ns: int) -> None:
         if ticket.attempt == 0:
             ticket.asked = now_ns
         ticket.attempt += 1
         self._arm(ticket, now_ns)
 
-    def _cut(self, table: Disjoint[_Ticket], first: int, last: int) -> list[_Ticket]:
+    def _cut(self, table: Disjoint[Ticket], first: int, last: int) -> list[Ticket]:
         taken, tails = table.take(first, last)
         for ticket in taken:
             self._timers.cancel(ticket)
@@ -316,33 +255,29 @@ class RequestScheduler:
             self._timers.arm(ticket, ticket.due)
         return taken
 
-    def _settle(self, ticket: _Ticket, now_ns: int) -> None:
+    def _settle(self, ticket: Ticket, now_ns: int) -> None:
         loss = ticket.loss
+        loss.silent_since = now_ns
         experience = self._experience[loss.source]
         self._spare(loss, now_ns)
         if ticket.attempt:
             experience.answer.took((now_ns - ticket.asked) / loss.distance, ambiguous=ticket.attempt > 1)
-            self._remember(experience.answered, ticket, now_ns + LATE_DISTANCES * loss.distance)
+            experience.remember(ticket, now_ns)
         self._discard(ticket)
         if not loss.missing and self._recovered is not None:
             self._recovered(loss.source, now_ns - loss.noticed, loss.distance)
 
-    @staticmethod
-    def _remember(answered: deque[_Answered], ticket: _Ticket, until: int) -> None:
-        if answered and answered[-1].loss is ticket.loss and answered[-1].last + 1 == ticket.first:
-            answered[-1].last, answered[-1].until = ticket.last, until
-        else:
-            answered.append(_Answered(ticket.loss, ticket.first, ticket.last, until))
-
-    def _discard(self, ticket: _Ticket) -> None:
+    def _discard(self, ticket: Ticket) -> None:
         self._timers.cancel(ticket)
-        ticket.loss.missing -= ticket.last - ticket.first + 1
+        ticket.loss.missing -= 1 if ticket.loss.promise else ticket.last - ticket.first + 1
         if not ticket.loss.missing:
             self._timers.cancel(ticket.loss)
 
-    def _outstanding(self, loss: _Loss) -> list[Span | Promise]:
-        promise = self._promises.get(loss.source)
-        if promise is not None and promise.loss is loss:
-            return [Promise(loss.source, Timestamp(promise.last))]
+    def _unanswered(self, loss: Loss, now_ns: int) -> list[Span | Promise]:
+        if now_ns < loss.silent_since + self._give_up:
+            self._timers.arm(loss, loss.silent_since + self._give_up)
+            return []
+        if loss.promise:
+            return [Promise(loss.source, Timestamp(self._promises[loss.source].last))]
         tickets = [ticket for ticket in self._waiting[loss.source] if ticket.loss is loss]
         return list(coalesced([Span(loss.source, ticket.first, ticket.last) for ticket in tickets]))

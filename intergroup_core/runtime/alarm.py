@@ -27,6 +27,7 @@ class Alarm:
         self._loop = loop
         self._callback = callback
         self._armed: int | None = None
+        self._soon: asyncio.Handle | None = None
         self._spec = _TimerSpec()
         self._fd = _libc.timerfd_create(time.CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)
         if self._fd < 0:
@@ -41,6 +42,10 @@ class Alarm:
         """
         if deadline is None or (self._armed is not None and self._armed <= deadline):
             return
+        if deadline <= time.monotonic_ns():
+            self._armed = 0
+            self._soon = self._loop.call_soon(self._ring)
+            return
         self._armed = deadline
         value = self._spec.value
         value.seconds, value.nanoseconds = divmod(max(deadline, 1), 1_000_000_000)
@@ -51,9 +56,15 @@ class Alarm:
             os.read(self._fd, 8)
         except BlockingIOError:
             return  # moved to a later time between the wake-up and here
+        if self._armed != 0:
+            self._ring()
+
+    def _ring(self) -> None:
         self._armed = None
         self._callback()
 
     def close(self) -> None:
+        if self._soon is not None:
+            self._soon.cancel()
         self._loop.remove_reader(self._fd)
         os.close(self._fd)

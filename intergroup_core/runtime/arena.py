@@ -19,7 +19,7 @@ class Arena:
 
     def __init__(self) -> None:
         self.array: NDArray[np.uint8] = np.empty(ARENA_BYTES, dtype=np.uint8)
-        self.view = memoryview(self.array)
+        self.view = self.array.data
         self._idle_references = sys.getrefcount(self.array)
 
     @property

@@ -1,4 +1,4 @@
-"""What was delivered and the application has not taken yet, bounded in bytes by telling the endpoint what room is left."""
+"""What was delivered and the application has not taken yet; the room it reports keeps it bounded."""
 
 from __future__ import annotations
 

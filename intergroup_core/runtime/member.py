@@ -6,9 +6,9 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from typing import Self
+from typing import Self, assert_never
 
-from intergroup_core.effects import Deliver, Effect, Install, Multicast, SendRoom, Suspect
+from intergroup_core.effects import Deliver, Effect, Install, Multicast, Order, SendRoom, Stable, Suspect
 from intergroup_core.endpoint import Endpoint
 from intergroup_core.errors import Backpressure, LocalProtocolError
 from intergroup_core.ids import format_member
@@ -22,8 +22,6 @@ _log = logging.getLogger(__name__)
 
 MAX_ARRIVALS = 4
 """Arrivals taken in one wake-up before others on the loop have their turn."""
-SEND_SLICE_BYTES = 1_000_000
-"""Records handed to the endpoint in one call; a longer list goes in several."""
 
 
 class Member:
@@ -62,14 +60,13 @@ class Member:
         self._carry_out(self.endpoint.send(records, now()))
 
     async def send_many(self, records: Sequence[bytes]) -> None:
-        """Hand records over, waiting for room; they are sent in order, if not always without others in between."""
-        for part in _slices(records):
-            while True:
-                try:
-                    self.send(part)
-                    break
-                except Backpressure:
-                    await self._room()
+        """Hand records over, waiting until the queue takes them; an empty one takes any number."""
+        while True:
+            try:
+                self.send(records)
+                return
+            except Backpressure:
+                await self._room()
 
     async def take(self) -> Event | None:
         """The next delivery or view; None once the member is closed."""
@@ -125,20 +122,23 @@ class Member:
     def _due(self) -> None:
         self._carry_out(self.endpoint.tick(now()))
 
+    def _transmit(self, data: memoryview | bytes, segment: int) -> None:
+        if self._unsent:
+            self._unsent.append((data, segment))
+        elif (taken := self._transmitter.send(data, segment)) < len(data):
+            self._unsent.append((data[taken:], segment))
+            self._loop.add_writer(self._transmitter.fileno(), self._writable)
+            self.endpoint.congested(now())
+
     def _writable(self) -> None:
         while self._unsent:
             data, segment = self._unsent.popleft()
-            if not self._put_on_wire(data, segment):
+            taken = self._transmitter.send(data, segment)
+            if taken < len(data):
+                self._unsent.appendleft((data[taken:], segment))
                 return
         self._loop.remove_writer(self._transmitter.fileno())
         self._carry_out(self.endpoint.writable(now()))
-
-    def _put_on_wire(self, data: memoryview | bytes, segment: int) -> bool:
-        taken = self._transmitter.send(data, segment)
-        if taken < len(data):
-            self._unsent.appendleft((data[taken:], segment))
-            return False
-        return True
 
     def _tell_room(self, free: int) -> None:
         if not self._closed:
@@ -146,25 +146,24 @@ class Member:
 
     def _carry_out(self, effects: Iterable[Effect]) -> None:
         """Network first, so that an application that sends from its callback does not overtake what came before."""
-        transmit = self._transmitter.send
         for effect in effects:
-            kind = type(effect)
-            if kind is Multicast:
-                data, segment = effect.data, effect.segment
-                if self._unsent:
-                    self._unsent.append((data, segment))
-                elif (taken := transmit(data, segment)) < len(data):
-                    self._unsent.append((data[taken:], segment))
-                    self._loop.add_writer(self._transmitter.fileno(), self._writable)
-                    self.endpoint.congested(now())
-            elif kind is Deliver:
-                self._delivered.append(effect.chunk)
-            elif kind is Install:
-                self._delivered.append(effect.view)
-            elif kind is SendRoom:
-                self._wake_senders()
-            elif kind is Suspect:
-                _log.warning("member %s is suspected at seq %d: %s", format_member(effect.member), effect.seq, effect.reason)
+            match effect:
+                case Multicast(data, segment):
+                    self._transmit(data, segment)
+                case Deliver(chunk):
+                    self._delivered.append(chunk)
+                case Install(view):
+                    self._delivered.append(view)
+                case SendRoom():
+                    self._wake_senders()
+                case Suspect(member, reason, seq):
+                    _log.warning("member %s is suspected at seq %d: %s", format_member(member), seq, reason)
+                case Order() | Stable():
+                    pass
+                case _:
+                    assert_never(effect)
+        if self._room_waiters and not self.endpoint.unsent_bytes:
+            self._wake_senders()  # more than half a queue waits for all of it
         if self._delivered:
             self._hand_over()
         if not self._closed:
@@ -185,15 +184,3 @@ class Member:
             self._handing_over = False
         if self._on_event is None:
             self.inbox.settle()
-
-
-def _slices(records: Sequence[bytes]) -> Iterable[Sequence[bytes]]:
-    """Parts of at most so many bytes, or of one record."""
-    start = size = 0
-    for at, record in enumerate(records):
-        if size and size + len(record) > SEND_SLICE_BYTES:
-            yield records[start:at]
-            start, size = at, 0
-        size += len(record)
-    if start < len(records):
-        yield records[start:] if start else records

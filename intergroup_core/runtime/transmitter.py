@@ -36,8 +36,9 @@ class Transmitter:
     def __init__(self, address: GroupAddress, interface: Interface, network: NetworkConfig) -> None:
         self._address = address
         self._interface = interface
-        self._refused: set[int] = set()
+        self._reasons: set[int] = set()
         self._segment = 0
+        self._most = 0
         self.lost = 0
         """Sends refused for a reason other than congestion; repairs make up for them."""
         self._socket = self._open(network)
@@ -75,24 +76,38 @@ class Transmitter:
     def send(self, data: memoryview | bytes, segment: int) -> int:
         """Send datagrams of `segment` bytes, the last perhaps shorter; fewer bytes taken than given is congestion."""
         total = len(data)
-        if total > segment:
-            return self._send_bursts(data, segment) if self.bursts else self._send_each(data, segment)
-        if total > self._segment > 0:
-            self._cut_by(0)
-        return self._offer(data)
+        if total <= segment:
+            if total > self._segment > 0:
+                self._cut_by(0)
+        elif not self.bursts or (segment != self._segment and not self._cut_by(segment)):
+            return self._send_each(data, segment)
+        elif total > self._most:
+            return self._send_bursts(data, segment)
+        try:
+            return self._socket.send(data)
+        except BlockingIOError:
+            return 0
+        except OSError as error:
+            return self._refused(data, segment, error)
 
     def _send_bursts(self, data: memoryview | bytes, segment: int) -> int:
-        if segment != self._segment and not self._cut_by(segment):
-            return self._send_each(data, segment)
-        most = segment * min(MAX_BURST_SEGMENTS, MAX_BURST_BYTES // segment)
-        total = len(data)
-        if total <= most:
-            return self._offer_burst(data, segment)
-        for start in range(0, total, most):
-            part = data[start : start + most]
-            taken = self._offer_burst(part, segment)
-            if taken < len(part):
-                return start + taken
+        send, most, total = self._socket.send, self._most, len(data)
+        at = start = 0
+        while start < total:
+            try:
+                for at in range(start, total, most):
+                    send(data[at : at + most])
+                return total
+            except BlockingIOError:
+                return at
+            except OSError as error:
+                part = data[at : at + most]
+                taken = self._refused(part, segment, error)
+                start = at + taken
+                if taken < len(part):
+                    return start
+                if not self.bursts:
+                    return start + self._send_each(data[start:], segment)
         return total
 
     def _cut_by(self, segment: int) -> bool:
@@ -110,49 +125,38 @@ class Transmitter:
             return False
         self._socket.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, segment)
         self._segment = segment
+        self._most = segment * min(MAX_BURST_SEGMENTS, MAX_BURST_BYTES // segment) if segment else 0
         return True
 
-    def _offer_burst(self, data: memoryview | bytes, segment: int) -> int:
-        try:
-            return self._socket.send(data)
-        except BlockingIOError:
-            return 0
-        except OSError as error:
-            if error.errno not in _NO_OFFLOAD:
-                return self._give_up(data, error)
-            self.bursts = False
-            warn_without_offload(self._interface, error)
+    def _refused(self, data: memoryview | bytes, segment: int, error: OSError) -> int:
+        """A send failed: for want of segmentation its datagrams go one by one, else they count as lost."""
+        if len(data) <= segment or error.errno not in _NO_OFFLOAD:
+            return self._give_up(data, error)
+        self.bursts = False
+        warn_without_offload(self._interface, error)
         return self._send_each(data, segment)
 
     def _send_each(self, data: memoryview | bytes, segment: int) -> int:
         if self._segment:
             self._cut_by(0)
-        send = self._socket.send
-        total = len(data)
-        start = 0
-        try:
-            for start in range(0, total, segment):
-                send(data[start : start + segment])
-        except BlockingIOError:
-            return start
-        except OSError as error:
-            stop = start + self._give_up(data[start : start + segment], error)
-            return stop + self._send_each(data[stop:], segment)
+        send, total = self._socket.send, len(data)
+        at = start = 0
+        while start < total:
+            try:
+                for at in range(start, total, segment):
+                    send(data[at : at + segment])
+                return total
+            except BlockingIOError:
+                return at
+            except OSError as error:
+                start = at + self._give_up(data[at : at + segment], error)
         return total
-
-    def _offer(self, data: memoryview | bytes) -> int:
-        try:
-            return self._socket.send(data)
-        except BlockingIOError:
-            return 0
-        except OSError as error:
-            return self._give_up(data, error)
 
     def _give_up(self, data: memoryview | bytes, error: OSError) -> int:
         """Treat what the network refuses as lost on the way."""
         self.lost += 1
-        if error.errno not in self._refused:
-            self._refused.add(error.errno or 0)
+        if error.errno not in self._reasons:
+            self._reasons.add(error.errno or 0)
             _log.warning("interface %s refused to send to %s: %s", self._interface, self._address, error.strerror)
         return len(data)
 

@@ -147,7 +147,7 @@ class Network:
                     arrived.append(datagram)
         due = self._scheduler.now + self._delays[link[0]][link[1]]
         if conditions.jitter_ns:
-            due += self._rng.randrange(conditions.jitter_ns + 1)
+            due += int(self._rng.random() * conditions.jitter_ns)
         # A link keeps its order unless the network reorders on purpose.
         due = max(due, self._last_arrival.get(link, 0))
         if self._disturbed:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+import struct
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -178,15 +179,14 @@ class Trace:
         return hashlib.blake2b(self.to_bytes(), digest_size=16).hexdigest()
 
 
-def digest_of(records: Iterable[bytes]) -> int:
-    """63 bits that name the records of a message, their boundaries included."""
-    hasher = hashlib.blake2b(digest_size=8)
-    lengths = []
-    for record in records:
-        hasher.update(record)
-        lengths.append(len(record))
-    hasher.update(repr(lengths).encode())
-    return int.from_bytes(hasher.digest(), "little") >> 1
+def digest_of(payload: bytes) -> int:
+    """63 bits that name a message's payload."""
+    return int.from_bytes(hashlib.blake2b(payload, digest_size=8).digest(), "little") >> 1
+
+
+def payload_of(records: Sequence[bytes]) -> bytes:
+    """How records must stand in a message: their number, their lengths, their bytes."""
+    return struct.pack(f"<{1 + len(records)}I", len(records), *map(len, records)) + b"".join(records)
 
 
 def describe(event: Event) -> dict[str, Any]:

@@ -42,8 +42,7 @@ def check_frames(frames: Words) -> NDArray[np.bool_]:
     """Which frames carry the checksum of their own content."""
     sums = np.einsum("ij,j->i", frames, WEIGHTS[: frames.shape[1]])
     stated = frames[:, 0] & _LOW
-    with np.errstate(over="ignore"):
-        sums -= stated * WEIGHTS[0]
+    sums -= stated * WEIGHTS[:1]
     sums >>= _HALF
     good: NDArray[np.bool_] = sums == stated
     return good

@@ -101,12 +101,15 @@ class Chunk:
 
 
 def _join(head: tuple[Run, ...], run: Run, start: int, stop: int, last_length: int) -> Bytes:
+    """A message's payload in one piece: in place where it is a single frame, else by one copy."""
     body = run.payload(start, stop)
-    rows, width = body.shape
-    if rows == 1:
-        tail = body[0, :last_length]
-    else:
-        tail = np.ascontiguousarray(body).reshape(-1)[: (rows - 1) * width + last_length]
-    if not head:
-        return tail
-    return np.concatenate([*(part.payload(0, part.count).reshape(-1) for part in head), tail])
+    if not head and len(body) == 1:
+        single: Bytes = body[0, :last_length]
+        return single
+    parts = [*(part.payload(0, part.count) for part in head), body]
+    joined = np.empty(sum(part.size for part in parts), dtype=np.uint8)
+    at = 0
+    for part in parts:
+        joined[at : at + part.size].reshape(part.shape)[:] = part
+        at += part.size
+    return joined[: at - body.shape[1] + last_length]

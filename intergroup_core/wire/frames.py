@@ -21,12 +21,14 @@ from intergroup_core.wire.header import (
     FrameType,
     padded,
 )
-from intergroup_core.wire.run import Run
+from intergroup_core.wire.records import Payload
+from intergroup_core.wire.run import Bytes, Run
 
 PADDED_FRAMES = 8
 """From so many frames on a message's last frame is padded to full size, so that bursts line up in memory."""
 
 _RAMP = np.arange(65_536, dtype=np.uint64)
+_FRAGMENTS = _RAMP << np.uint64(FRAGMENT_SHIFT)
 _DATA_WORD = (MAGIC_VERSION | FrameType.DATA << TYPE_SHIFT) << 32
 _LAST_BIT = np.uint64(Flag.LAST << FLAG_SHIFT << 32)
 
@@ -53,52 +55,50 @@ class FrameMaker:
         """How many frames a payload takes."""
         return max(1, -(-payload_bytes // (self.frame_bytes - HEADER_BYTES)))
 
-    def message(self, payload: bytes, seq: int, timestamp: Timestamp) -> Emission:
+    def message(self, payload: Payload, seq: int, timestamp: Timestamp) -> Emission:
         """One message, stamped whole: its frames take consecutive seqs and timestamps (D11)."""
         body = self.frame_bytes - HEADER_BYTES
-        count = self.frames_for(len(payload))
-        tail = len(payload) - (count - 1) * body
+        size = len(payload)
+        count = self.frames_for(size)
+        tail = size - (count - 1) * body
         even = count >= PADDED_FRAMES or padded(tail) == body
         full = count if even else count - 1
         words = self.frame_bytes // 8
         buffer = np.empty(full * words + (0 if even else (HEADER_BYTES + padded(tail)) // 8), dtype=np.uint64)
         runs: list[Run] = []
-        source = np.frombuffer(payload, dtype=np.uint8)
         if full:
             frames = buffer[: full * words].reshape(full, words)
-            self._write_full(frames, source, seq, timestamp, tail if even else None)
+            self._write_full(frames, payload, seq, timestamp, tail if even else None)
             ends, lengths = ([full - 1], [tail]) if even else ([], [])
             runs.append(Run(self.sender, seq, timestamp, self.view_tag, frames, 0, ends, lengths))
         if not even:
             last = buffer[full * words :]
-            self._write_short(last, source[full * body :], seq + full, timestamp + full, full)
+            self._write_short(last, payload.slice(full * body, size), seq + full, timestamp + full, full)
             frames = last.reshape(1, -1)
             runs.append(Run(self.sender, seq + full, timestamp + full, self.view_tag, frames, full, [0], [tail]))
         return Emission(memoryview(buffer).cast("B"), self.frame_bytes if full else len(buffer) * 8, runs)
 
-    def _write_full(self, frames: Words, source: np.ndarray, seq: int, timestamp: int, tail: int | None) -> None:  # type: ignore[type-arg]
+    def _write_full(self, frames: Words, payload: Payload, seq: int, timestamp: int, tail: int | None) -> None:
         count = len(frames)
         body = self.frame_bytes - HEADER_BYTES
         ramp = _RAMP[:count]
         frames[:, 0] = _DATA_WORD
-        frames[:, 1] = (ramp << np.uint64(FRAGMENT_SHIFT)) | np.uint64(self.view_tag | body << LENGTH_SHIFT)
+        np.add(_FRAGMENTS[:count], np.uint64(self.view_tag | body << LENGTH_SHIFT), out=frames[:, 1])
         frames[:, 2] = self.group_tag
         frames[:, 3] = self.sender
         np.add(ramp, np.uint64(seq), out=frames[:, 4])
         np.add(ramp, np.uint64(timestamp), out=frames[:, 5])
         payloads = frames.view(np.uint8)[:, HEADER_BYTES:]
-        if tail is None:
-            payloads[:] = source[: count * body].reshape(count, body)
-        else:
-            whole = count - 1
-            payloads[:whole] = source[: whole * body].reshape(whole, body)
-            payloads[whole, :tail] = source[whole * body :]
+        whole = count if tail is None else count - 1
+        payload.copy_rows(payloads[:whole])
+        if tail is not None:
+            payloads[whole, :tail] = payload.slice(whole * body, whole * body + tail)
             payloads[whole, tail:] = 0
             frames[whole, 0] |= _LAST_BIT
             frames[whole, 1] = self.view_tag | tail << LENGTH_SHIFT | whole << FRAGMENT_SHIFT
         seal_frames(frames)
 
-    def _write_short(self, frame: Words, source: np.ndarray, seq: int, timestamp: int, fragment: int) -> None:  # type: ignore[type-arg]
+    def _write_short(self, frame: Words, source: Bytes, seq: int, timestamp: int, fragment: int) -> None:
         frame[-1] = 0
         octets = frame.view(np.uint8)
         HEADER.pack_into(

@@ -27,7 +27,10 @@ VERSION = 1
 MAGIC_VERSION = MAGIC | VERSION
 
 MAX_SEQ = (1 << 48) - 1
+MAX_FRAGMENT = (1 << 16) - 1
 MAX_FRAME_BYTES = 65_504
+MAX_STORED_BYTES = MAX_FRAME_BYTES - HEADER_BYTES
+"""Largest frame that a repair can carry; data and keep-alives beyond it are not taken."""
 
 
 class FrameType(IntEnum):

@@ -19,6 +19,7 @@ from intergroup_core.wire.checksum import Words, check_frame, check_frames
 from intergroup_core.wire.control import decode_control
 from intergroup_core.wire.header import (
     FLAG_SHIFT,
+    FRAGMENT_SHIFT,
     HEADER,
     HEADER_BYTES,
     HEADER_WORDS,
@@ -26,8 +27,10 @@ from intergroup_core.wire.header import (
     LENGTH_SHIFT,
     MAGIC,
     MAGIC_VERSION,
+    MAX_FRAGMENT,
     MAX_FRAME_BYTES,
     MAX_SEQ,
+    MAX_STORED_BYTES,
     TYPE_SHIFT,
     Flag,
     FrameType,
@@ -38,15 +41,17 @@ from intergroup_core.wire.run import Bytes, Run
 Parsed = Run | KeepAlive | ControlMessage
 
 _LOW32 = np.uint64(0xFFFFFFFF)
-_U8 = np.uint64(8)
-_U16 = np.uint64(16)
 _U32 = np.uint64(32)
 _U48 = np.uint64(48)
-_BYTE = np.uint64(0xFF)
 _SHORT = np.uint64(0xFFFF)
 _ONE = np.uint64(1)
-_RUN_STEP = np.array([[0], [0], [0], [0], [1], [1]], dtype=np.uint64)
 _LAST = int(Flag.LAST)
+_FULL_DATA = np.uint64(MAGIC_VERSION | FrameType.DATA << TYPE_SHIFT)
+_LAST_DATA = np.uint64(MAGIC_VERSION | FrameType.DATA << TYPE_SHIFT | _LAST << FLAG_SHIFT)
+"""The upper half of word 0 of a data frame, in mid-message and at its end."""
+_RUN_STEP = np.array([[0], [0], [1], [1]], dtype=np.uint64)
+"""From a frame to the next: same group and sender, next seq and timestamp."""
+_FRAGMENTS = np.arange(MAX_FRAGMENT + 1, dtype=np.uint64) << np.uint64(FRAGMENT_SHIFT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +70,8 @@ def parse(arrival: Arrival, group_tag: int, counters: Counters) -> Iterator[Pars
     usable = len(arrival.data) & ~7
     words: Words = arrival.data[:usable].view(np.uint64)
     for offset, length, segment in _blocks(arrival.spans):
-        if segment % 8 or length % 8 or not HEADER_BYTES <= segment <= MAX_FRAME_BYTES:
-            yield from _uneven(words, offset, length, segment, group_tag, counters)
+        if segment % 8 or not HEADER_BYTES <= segment <= MAX_FRAME_BYTES:
+            counters.drop("length", -(-length // segment) if length else 1)
             continue
         count = length // segment
         start, step = offset // 8, segment // 8
@@ -78,6 +83,9 @@ def parse(arrival: Arrival, group_tag: int, counters: Counters) -> Iterator[Pars
             if parsed is not None:
                 yield parsed
         if rest := length - count * segment:
+            if rest % 8:
+                counters.drop("length")
+                continue
             tail = start + count * step
             parsed = _parse_frame(words[tail : tail + rest // 8], group_tag, counters, None)
             if parsed is not None:
@@ -88,24 +96,13 @@ def _blocks(spans: list[tuple[int, int, int]]) -> Iterator[tuple[int, int, int]]
     """Spans that lie end to end with the same segment, joined into one block."""
     at, total, size = spans[0] if spans else (0, 0, 0)
     for offset, length, segment in spans[1:]:
-        if segment == size and offset == at + total and total % size == 0:
+        if segment == size and offset == at + total and size and total % size == 0:
             total += length
         else:
             yield at, total, size
             at, total, size = offset, length, segment
-    if total:
+    if spans:
         yield at, total, size
-
-
-def _uneven(
-    words: Words, offset: int, length: int, segment: int, group_tag: int, counters: Counters
-) -> Iterator[Parsed]:
-    """Datagrams no sender of ours makes, save that the last of a burst may be whole while its length is odd."""
-    if segment < 1:
-        counters.drop("length")
-        return
-    counters.drop("length", max(1, -(-length // segment)))
-    yield from ()
 
 
 def _parse_frame(frame: Words, group_tag: int, counters: Counters, repairer: int | None) -> Parsed | None:
@@ -130,6 +127,9 @@ def _parse_frame(frame: Words, group_tag: int, counters: Counters, repairer: int
         return None
     if flags & ~KNOWN_FLAGS or seq > MAX_SEQ or timestamp > MAX_TIMESTAMP or not sender:
         counters.drop("field")
+        return None
+    if size > MAX_STORED_BYTES and kind in (FrameType.DATA, FrameType.KEEP_ALIVE):
+        counters.drop("length")
         return None
     if kind == FrameType.DATA:
         last = flags & _LAST
@@ -174,22 +174,63 @@ def _parse_frame(frame: Words, group_tag: int, counters: Counters, repairer: int
 
 def _parse_frames(frames: Words, group_tag: int, counters: Counters, repairer: int | None) -> Iterator[Parsed]:
     """Many frames of one size: data and repairs by vector, anything else one by one."""
-    body = frames.shape[1] * 8 - HEADER_BYTES
     head = np.ascontiguousarray(frames[:, :HEADER_WORDS].T)
+    ends = np.flatnonzero(head[0] >> _U32 != _FULL_DATA)
+    if len(ends) * 4 <= len(frames) + 4 and check_frames(frames).all():
+        run = _one_run(frames, head, ends.tolist(), group_tag, repairer)
+        if run is not None:
+            yield run
+            return
+    yield from _parse_mixed(frames, head, group_tag, counters, repairer)
+
+
+def _one_run(frames: Words, head: Words, ends: list[int], group_tag: int, repairer: int | None) -> Run | None:
+    """The usual case: every frame continues the one before it, and few end a message."""
+    count = len(frames)
+    body = frames.shape[1] * 8 - HEADER_BYTES
+    word, source, seq, timestamp = head[1, 0].item(), head[3, 0].item(), head[4, 0].item(), head[5, 0].item()
+    if head[2, 0].item() != group_tag or not source or body > MAX_STORED_BYTES - HEADER_BYTES:
+        return None
+    if not 0 < seq <= MAX_SEQ + 1 - count or not 0 < timestamp <= MAX_TIMESTAMP + 1 - count:
+        return None
+    if not (head[2:, 1:] - head[2:, :-1] == _RUN_STEP).all():
+        return None
+    view_tag, fragment = word & 0xFFFFFFFF, word >> FRAGMENT_SHIFT
+    full = view_tag | body << LENGTH_SHIFT
+    lengths: list[int] = []
+    start, first = 0, fragment
+    for end in [*ends, count]:
+        if end > start:
+            expected = np.uint64(full + (first << FRAGMENT_SHIFT)) + _FRAGMENTS[: end - start]
+            if first + end - start > MAX_FRAGMENT or not (head[1, start:end] == expected).all():
+                return None
+        if end < count:
+            word = head[1, end].item()
+            length = word >> LENGTH_SHIFT & 0xFFFF
+            if head[0, end].item() >> 32 != _LAST_DATA or length > body or word & 0xFFFFFFFF != view_tag:
+                return None
+            if word >> FRAGMENT_SHIFT != first + end - start:
+                return None
+            lengths.append(length)
+        start, first = end + 1, 0
+    return Run(MemberId(source), seq, timestamp, view_tag, frames, fragment, ends, lengths, repairer is not None)
+
+
+def _parse_mixed(
+    frames: Words, head: Words, group_tag: int, counters: Counters, repairer: int | None
+) -> Iterator[Parsed]:
+    """Several senders, several runs, or something that is not sound data among them."""
+    body = frames.shape[1] * 8 - HEADER_BYTES
     upper = head[0] >> _U32
     length = (head[1] >> _U32) & _SHORT
+    last = upper == _LAST_DATA
     good = check_frames(frames)
     good &= head[2] == np.uint64(group_tag)
-    kind = upper & np.uint64(0xFFFF)
-    data = np.uint64(MAGIC_VERSION | FrameType.DATA << TYPE_SHIFT)
-    is_data = kind == data
-    flags = (upper >> _U16) & _BYTE
-    last = flags == np.uint64(_LAST)
-    good &= is_data
-    good &= (last & (length <= np.uint64(body))) | ((flags == 0) & (length == np.uint64(body)))
+    good &= (last & (length <= np.uint64(body))) | ((upper == _FULL_DATA) & (length == np.uint64(body)))
     good &= (head[4] - _ONE) < np.uint64(MAX_SEQ)
     good &= (head[5] - _ONE) < np.uint64(MAX_TIMESTAMP)
     good &= head[3] != 0
+    good &= body <= MAX_STORED_BYTES - HEADER_BYTES
     if not good.all():
         yield from _sort_out(frames, good, group_tag, counters, repairer)
         return
@@ -202,11 +243,9 @@ def _stretches(head: Words, fragment: Words, last: NDArray[np.bool_]) -> list[tu
     """Where sender, view, order or fragments stop being consecutive, a run ends."""
     count = head.shape[1]
     step = head[:, 1:] - head[:, :-1]
-    joined = (step[2:] == _RUN_STEP[2:]).all(axis=0)
+    joined = (step[2:] == _RUN_STEP).all(axis=0)
     joined &= (step[1] & _LOW32) == 0
     joined &= fragment[1:] == np.where(last[:-1], np.uint64(0), fragment[:-1] + _ONE)
-    if joined.all():
-        return [(0, count)]
     breaks = (np.flatnonzero(~joined) + 1).tolist()
     return list(zip([0, *breaks], [*breaks, count], strict=True))
 
@@ -263,5 +302,6 @@ def _all_repairs(frames: Words, group_tag: int) -> bool:
     wanted = MAGIC_VERSION | FrameType.REPAIR << TYPE_SHIFT | _LAST << FLAG_SHIFT
     upper = (frames[:, 0] >> _U32) & np.uint64(0xFFFFFF)
     whole = ((frames[:, 1] >> np.uint64(LENGTH_SHIFT)) & _SHORT) == np.uint64(inner_bytes)
-    ours = frames[:, 2] == np.uint64(group_tag)
+    ours = (frames[:, 2] == np.uint64(group_tag)) & (frames[:, 3] != 0)
+    ours &= (frames[:, 4] <= np.uint64(MAX_SEQ)) & (frames[:, 5] <= np.uint64(MAX_TIMESTAMP))
     return bool(((upper == np.uint64(wanted)) & whole & ours).all() and check_frames(frames).all())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,21 +34,51 @@ class RecordBatch:
         return [data[start:stop] for start, stop in itertools.pairwise(offsets)]
 
 
-def payload_bytes(record_bytes: int, records: int) -> int:
-    """The payload that so many records of so many bytes in all take."""
-    return COUNT_BYTES + LENGTH_BYTES * records + record_bytes
+class Payload:
+    """A message's payload in two parts, count and lengths and then the records' bytes, copied only into frames."""
+
+    __slots__ = ("_data", "_head", "_size")
+
+    def __init__(self, head: bytes, data: bytes | Bytes) -> None:
+        self._head = np.frombuffer(head, dtype=np.uint8)
+        self._data: Bytes = np.frombuffer(data, dtype=np.uint8) if isinstance(data, bytes) else data
+        self._size = len(self._head) + len(self._data)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def slice(self, start: int, stop: int) -> Bytes:
+        """Bytes [start, stop) of the two parts laid end to end."""
+        head = len(self._head)
+        if start >= head:
+            return self._data[start - head : stop - head]
+        if stop <= head:
+            return self._head[start:stop]
+        return np.concatenate((self._head[start:], self._data[: stop - head]))
+
+    def copy_rows(self, rows: Bytes) -> None:
+        """Fill rows of equal width from the beginning."""
+        count, width = rows.shape
+        mixed = min(count, -(-len(self._head) // width))
+        if mixed:
+            rows[:mixed] = self.slice(0, mixed * width).reshape(mixed, width)
+        if count > mixed:
+            start = mixed * width - len(self._head)
+            rows[mixed:] = self._data[start : start + (count - mixed) * width].reshape(count - mixed, width)
 
 
-def pack_records(records: Sequence[bytes]) -> list[bytes]:
-    """The payload of a message as parts to be written one after the other."""
-    count = len(records)
-    lengths = np.empty(count + 1, dtype="<u4")
-    lengths[0] = count
-    if count == 1:
-        lengths[1] = len(records[0])
-    else:
-        lengths[1:] = np.fromiter(map(len, records), dtype=np.uint32, count=count)
-    return [lengths.tobytes(), *records]
+def pack_records(records: Sequence[bytes]) -> Payload:
+    """The payload of a message made of these records."""
+    sizes = np.fromiter(map(len, records), dtype="<u4", count=len(records))
+    return pack_sized(sizes, b"".join(records))
+
+
+def pack_sized(sizes: NDArray[np.integer[Any]], data: bytes | Bytes) -> Payload:
+    """The same from lengths and bytes that lie end to end."""
+    head = np.empty(len(sizes) + 1, dtype="<u4")
+    head[0] = len(sizes)
+    head[1:] = sizes
+    return Payload(head.tobytes(), data)
 
 
 def unpack_records(payload: Bytes) -> RecordBatch | None:

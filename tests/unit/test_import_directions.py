@@ -242,8 +242,8 @@ KNOWN = frozenset(
         ("pyspark_intergroup.reader", "from intergroup_core.runtime import udp"),
         ("pyspark_intergroup.reader", "from intergroup_core.agent.daemon import Daemon"),
         ("intergroup_core.ids", "from intergroup_core.runtime.settings import read_settings"),
-        ("intergroup_core.helpers.text", ""),
-        ("intergroup_core.cli.main", "from intergroup_core.helpers.text import shorten"),
+        ("intergroup_core.utils.text", ""),
+        ("intergroup_core.cli.main", "from intergroup_core.utils.text import shorten"),
     ],
 )
 def test_an_import_that_does_not_point_down_is_found(module: str, source: str) -> None:

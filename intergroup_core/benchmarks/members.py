@@ -1,0 +1,187 @@
+"""Roles of benchmark processes that are members of a group."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import struct
+import sys
+import time
+from collections.abc import Callable
+
+from intergroup_core.benchmarks.channel import Fields, parse_line, say
+from intergroup_core.benchmarks.loss import LossyListener
+from intergroup_core.benchmarks.tally import Tally
+from intergroup_core.config import Config
+from intergroup_core.ids import MemberId, Service, Timestamp, View, ViewId
+from intergroup_core.runtime.inbox import Event
+from intergroup_core.runtime.listener import Listener
+from intergroup_core.runtime.member import Member
+from intergroup_core.runtime.opening import open_member
+from intergroup_core.wire.chunk import Chunk
+
+_FIRST_ID = 0x1000
+_STAMP = struct.Struct("<q")
+_SEND_BYTES = 500_000
+"""Records given to a member in one call."""
+
+
+def _member(task: Fields, on_event: Callable[[Event], None] | None) -> Member:
+    """The member a task describes: senders first, then receivers, by number."""
+    ids = [MemberId(_FIRST_ID + number) for number in range(task["senders"] + task["receivers"])]
+    senders = tuple(ids[: task["senders"]])
+    config = Config()
+    config = dataclasses.replace(
+        config,
+        group=dataclasses.replace(config.group, frame_bytes=task["frame_bytes"]),
+        network=dataclasses.replace(config.network, interface=task["interface"], offload=task["offload"]),
+    )
+    LossyListener.loss = task.get("loss", 0.0)
+    return open_member(
+        group=task["group"],
+        name=f"member-{task['number']}",
+        me=ids[task["number"]],
+        view=View(id=ViewId(Timestamp(task["view_start"]), senders[0], 1), members=senders),
+        counted=frozenset(ids),
+        service=Service(task["service"]),
+        config=config,
+        on_event=on_event,
+        listen=LossyListener if LossyListener.loss else Listener,
+    )
+
+
+class _Orders:
+    """What the benchmark says to this process."""
+
+    def __init__(self, reader: asyncio.StreamReader) -> None:
+        self._reader = reader
+
+    @classmethod
+    async def listen(cls) -> _Orders:
+        reader = asyncio.StreamReader()
+        await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+        return cls(reader)
+
+    async def next(self) -> Fields:
+        line = await self._reader.readline()
+        if not line:
+            sys.exit(0)
+        return parse_line(line)
+
+
+def _say_result(member: Member, **fields: object) -> None:
+    counters = dataclasses.asdict(member.endpoint.counters)
+    say(
+        kind="result",
+        counters=counters,
+        cpu_seconds=time.process_time(),
+        buffered=member.endpoint.buffered_bytes,
+        **fields,
+    )
+
+
+def flood(task: Fields) -> None:
+    """Receive everything and, if the task says so, send as fast as the group takes it."""
+    asyncio.run(_flood(task))
+
+
+async def _flood(task: Fields) -> None:
+    orders = await _Orders.listen()
+    tally = Tally(digest=task["digest"])
+    async with _member(task, tally.add if task["reads"] else _ignore) as member:
+        say(kind="ready")
+        begin = (await orders.next())["at"]
+        end = begin + round(task["seconds"] * 1e9)
+        if task["sends"]:
+            say(kind="sent", **await _send_until(member, task, end))
+        expected = (await orders.next())["records"]
+        while task["reads"] and tally.records < expected:
+            await asyncio.sleep(0.01)
+        warm = begin + round(task["warm_up"] * 1e9)
+        _say_result(member, order=tally.order, **tally.sums(), **tally.growth(warm, end))
+        await orders.next()
+
+
+def _ignore(event: Event) -> None:
+    """The application of a member that only sends."""
+
+
+async def _send_until(member: Member, task: Fields, end: int) -> Fields:
+    size = task["record_bytes"]
+    records = [bytes([(number * 37 + task["number"]) % 256]) * size for number in range(max(1, _SEND_BYTES // size))]
+    rounds = 0
+    while time.monotonic_ns() < end:
+        await member.send_many(records)
+        rounds += 1
+    firsts = sum(record[0] for record in records)
+    return {
+        "records": rounds * len(records),
+        "bytes": rounds * len(records) * size,
+        "first_bytes": rounds * firsts,
+    }
+
+
+def stamp(task: Fields) -> None:
+    """Member 0 sends records that carry the time; every member notes how long each took to be delivered to it."""
+    asyncio.run(_stamp(task))
+
+
+async def _stamp(task: Fields) -> None:
+    orders = await _Orders.listen()
+    delays: list[float] = []
+
+    def note(event: Event) -> None:
+        at = time.monotonic_ns()
+        if isinstance(event, Chunk):
+            for message in event.messages():
+                delays.extend((at - _STAMP.unpack_from(record)[0]) / 1_000 for record in message.records())
+
+    async with _member(task, note) as member:
+        say(kind="ready")
+        await orders.next()
+        if task["number"] == 0:
+            for _ in range(task["count"]):
+                member.send([_STAMP.pack(time.monotonic_ns()).ljust(task["record_bytes"], b"\0")])
+                await asyncio.sleep(task["gap_ms"] / 1_000)
+            say(kind="sent")
+        await orders.next()
+        while len(delays) < task["count"]:
+            await asyncio.sleep(0.01)
+        _say_result(member, microseconds=delays)
+        await orders.next()
+
+
+def stall(task: Fields) -> None:
+    """A receiver that reads from its inbox, stops reading when told, and goes on when told."""
+    asyncio.run(_stall(task))
+
+
+async def _stall(task: Fields) -> None:
+    orders = await _Orders.listen()
+    tally = Tally(digest=False)
+    reading = asyncio.Event()
+    reading.set()
+
+    async def read(member: Member) -> None:
+        while (event := await member.take()) is not None:
+            tally.add(event)
+            del event
+            await reading.wait()
+
+    async with _member(task, None) as member:
+        reader = asyncio.create_task(read(member))
+        say(kind="ready")
+        while (order := await orders.next())["kind"] != "expect":
+            if order["kind"] == "stop":
+                reading.clear()
+            elif order["kind"] == "read":
+                reading.set()
+            say(kind="noted", waiting=member.inbox.bytes, **tally.sums())
+        while tally.records < order["records"]:
+            await asyncio.sleep(0.01)
+        _say_result(member, most_waiting=member.inbox.most_bytes, **tally.sums())
+        await orders.next()
+        reader.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await reader

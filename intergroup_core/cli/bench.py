@@ -1,0 +1,114 @@
+"""`intergroup bench`: figures as ratios to what bare sockets reach in the same run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from intergroup_core.benchmarks.figures import Case, print_json, print_table
+from intergroup_core.benchmarks.latency import run_latency
+from intergroup_core.benchmarks.memory import run_memory
+from intergroup_core.benchmarks.testbed import why_no_namespaces
+from intergroup_core.benchmarks.throughput import SHAPES, run_throughput
+from intergroup_core.errors import ConfigError
+from intergroup_core.runtime.interfaces import resolve_interface
+
+bench = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    help="Goodput, latency and memory, members in processes of their own, next to bare sockets in the same run.",
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object with `cases`.")]
+Interface = Annotated[str, typer.Option(help="Name or address of the interface of members on this host.")]
+
+
+@bench.command(epilog="Example: intergroup bench throughput --seconds 5 --case rso --json")
+def throughput(
+    seconds: Annotated[float, typer.Option(min=1.5, max=3_600, help="How long members send in each case.")] = 5.0,
+    warm_up: Annotated[float, typer.Option(min=0.1, help="Seconds at the start that do not count.")] = 1.0,
+    case: Annotated[list[str] | None, typer.Option(help="Only cases whose name contains this; repeatable.")] = None,
+    namespaces: Annotated[
+        bool | None,
+        typer.Option(
+            "--namespaces/--no-namespaces",
+            help="Cases in network namespaces, which need root and iproute2; by default where both are there.",
+        ),
+    ] = None,
+    interface: Interface = "lo",
+    json: Json = False,
+) -> None:
+    """Goodput of every case, each record handed to the receiving application and the sums checked."""
+    if warm_up > seconds - 0.5:
+        raise ConfigError(f"--warm-up is {warm_up:g}; it must end half a second before --seconds ({seconds:g})")
+    missing = None if namespaces is False else why_no_namespaces()
+    if namespaces and missing:
+        raise ConfigError(f"{missing}: run it so, or leave --namespaces out")
+    shapes = tuple(
+        shape
+        for shape in SHAPES
+        if (not case or any(part in shape.name for part in case))
+        and not (shape.hosts and (namespaces is False or missing))
+    )
+    if not shapes:
+        raise ConfigError(f"no case matches; the cases are: {'; '.join(shape.name for shape in SHAPES)}")
+    address = resolve_interface(interface).address
+    cases = _watched(
+        lambda progress: run_throughput(shapes, seconds=seconds, warm_up=warm_up, interface=address, progress=progress)
+    )
+    if missing and not json:
+        Console(stderr=True).print(f"Without the cases in namespaces: {missing}.")
+    _show("Goodput", cases, "raw sockets", json)
+
+
+@bench.command(epilog="Example: intergroup bench latency --count 1000 --loss 1")
+def latency(
+    count: Annotated[int, typer.Option(min=10, max=1_000_000, help="Records sent one at a time.")] = 1_000,
+    members: Annotated[int, typer.Option(min=2, max=64, help="Senders, of which all but one are idle.")] = 3,
+    loss: Annotated[float, typer.Option(min=0, max=50, help="Also with this percentage of datagrams lost.")] = 0.0,
+    interface: Interface = "lo",
+    json: Json = False,
+) -> None:
+    """Delay of delivery in rto with idle senders, next to the round trip of a multicast ping to all of them."""
+    address = resolve_interface(interface).address
+    cases = _watched(
+        lambda progress: run_latency(
+            count=count, members=members, loss=loss / 100, interface=address, progress=progress
+        )
+    )
+    _show("Delay from hand-over to delivery", cases, "raw round trip", json)
+
+
+@bench.command(epilog="Example: intergroup bench memory --seconds 60")
+def memory(
+    seconds: Annotated[float, typer.Option(min=2, max=86_400, help="How long at full speed.")] = 60.0,
+    warm_up: Annotated[float, typer.Option(min=0.5, help="Seconds at the start that do not count.")] = 10.0,
+    stall: Annotated[float, typer.Option(min=1, max=3_600, help="How long the receiver does not read.")] = 5.0,
+    interface: Interface = "lo",
+    json: Json = False,
+) -> None:
+    """Resident size of every process at full speed, and while a receiver does not read."""
+    if warm_up > seconds / 2:
+        raise ConfigError(f"--warm-up is {warm_up:g}; it must be at most half of --seconds ({seconds:g})")
+    address = resolve_interface(interface).address
+    cases = _watched(
+        lambda progress: run_memory(seconds=seconds, warm_up=warm_up, stall=stall, interface=address, progress=progress)
+    )
+    _show("Resident size", cases, "before", json)
+
+
+def _watched(run: Callable[[Callable[[str], None]], Coroutine[Any, Any, list[Case]]]) -> list[Case]:
+    """Run a benchmark while standard error tells how far it is."""
+    with Console(stderr=True).status("") as status:
+        return asyncio.run(run(lambda text: status.update(text)))
+
+
+def _show(title: str, cases: list[Case], ceiling: str, json: bool) -> None:
+    if json:
+        print_json(cases)
+    else:
+        print_table(title, cases, ceiling, Console())

@@ -1,0 +1,66 @@
+"""Opens a member of a group whose view is given: interface, sockets, endpoint, event loop."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from random import Random, SystemRandom
+
+from intergroup_core.config import Config
+from intergroup_core.delivery.clock import HybridClock
+from intergroup_core.endpoint import Endpoint
+from intergroup_core.ids import MemberId, Service, View
+from intergroup_core.ports import ConstantDistance
+from intergroup_core.runtime.address import group_address
+from intergroup_core.runtime.inbox import Event
+from intergroup_core.runtime.interfaces import resolve_interface
+from intergroup_core.runtime.listener import Listener
+from intergroup_core.runtime.member import Member
+from intergroup_core.runtime.memory import keep_freed_memory
+from intergroup_core.runtime.transmitter import Transmitter
+
+BUFFER_PER_ROOM = 2
+"""Socket buffer kept for each byte of room reported: the kernel charges a datagram more than its length."""
+
+
+def open_member(
+    *,
+    group: str,
+    name: str,
+    me: MemberId,
+    view: View,
+    counted: frozenset[MemberId],
+    service: Service,
+    config: Config,
+    on_event: Callable[[Event], None] | None = None,
+    listen: type[Listener] = Listener,
+) -> Member:
+    """A member that is not started yet; what cannot be had of the network raises NetworkUnavailable."""
+    keep_freed_memory()
+    interface = resolve_interface(config.network.interface)
+    address = group_address(group, config.network)
+    listener = listen(address, interface, config.network, me)
+    try:
+        transmitter = Transmitter(address, interface, config.network)
+    except BaseException:
+        listener.close()
+        raise
+    endpoint = Endpoint(
+        me=me,
+        name=name,
+        group=group,
+        view=view,
+        counted=counted,
+        service=service,
+        config=_within_buffer(config, listener.buffer_bytes),
+        clock=HybridClock(),
+        distances=ConstantDistance(round(config.repair.distance_start_us * 1_000)),
+        rng=Random(SystemRandom().getrandbits(64)),
+    )
+    return Member(endpoint, listener, transmitter, app_queue_bytes=config.network.app_queue_bytes, on_event=on_event)
+
+
+def _within_buffer(config: Config, granted: int) -> Config:
+    """The room a member reports is never more than its socket holds while the member is busy (D10)."""
+    room = min(config.report.room_bytes, granted // BUFFER_PER_ROOM)
+    return dataclasses.replace(config, report=dataclasses.replace(config.report, room_bytes=room))

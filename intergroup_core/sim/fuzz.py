@@ -1,0 +1,152 @@
+"""Many seeds of mixed scenarios, in parallel: `python -m intergroup_core.sim.fuzz --seeds 1000`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from random import Random
+
+from intergroup_core.sim.faults import FAULT_NAMES
+from intergroup_core.sim.outcome import TOTALS, play
+from intergroup_core.sim.scenario import Scenario
+
+WORST_LOSS = 0.3
+LEAST_MESSAGES = 1_000
+CHUNK = 4
+"""Seeds a process takes at once."""
+
+
+def mixed_scenario(seed: int, *, faults: bool = False) -> Scenario:
+    """Loss up to 30 %, duplication and reordering with mixed services, three senders and two receivers."""
+    rng = Random(f"{seed}/mixed")
+    loss = rng.choice((0.0, rng.uniform(0, 0.05), rng.uniform(0, WORST_LOSS), rng.uniform(0, WORST_LOSS)))
+    chosen: tuple[str, ...] = ()
+    if faults and rng.random() < 0.5:
+        chosen = tuple(rng.sample(FAULT_NAMES, rng.randint(1, 3)))
+    return Scenario(
+        seed=seed,
+        delivery=rng.choice(("mixed", "mixed", "mixed", "rto")),
+        loss=round(loss, 3),
+        burst=rng.choice((1.0, 1.0, 5.0)),
+        dup=round(rng.uniform(0, 0.1), 3),
+        reorder=round(rng.uniform(0, 0.1), 3),
+        corrupt=rng.choice((0.0, 0.0, 0.01)),
+        faults=chosen,
+        # Losses slow senders down, and what waits travels in fewer messages.
+        rate=round(34 + 40 * loss, 1),
+        messages=LEAST_MESSAGES,
+    )
+
+
+@dataclass(slots=True)
+class Tally:
+    """What many runs came to together."""
+
+    runs: int = 0
+    sent: int = 0
+    least_sent: int = 1 << 62
+    least_virtual_ns: int = 1 << 62
+    delivered: int = 0
+    totals: Counter[str] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
+
+    def add(self, other: Tally) -> None:
+        self.runs += other.runs
+        self.sent += other.sent
+        self.least_sent = min(self.least_sent, other.least_sent)
+        self.least_virtual_ns = min(self.least_virtual_ns, other.least_virtual_ns)
+        self.delivered += other.delivered
+        self.totals.update(other.totals)
+        self.failures.extend(other.failures)
+
+    def missing(self) -> list[str]:
+        """What never happened in any run, so that nothing was tried."""
+        return [name for name in TOTALS if not self.totals[name]]
+
+    def __str__(self) -> str:
+        totals = ", ".join(f"{self.totals[name]} {name}" for name in TOTALS)
+        return f"{self.runs} runs, {self.sent} messages sent, {self.delivered} delivered; {totals}"
+
+
+def run_scenarios(scenarios: list[Scenario]) -> Tally:
+    """Play scenarios one after the other in this process."""
+    tally = Tally()
+    for scenario in scenarios:
+        tally.runs += 1
+        try:
+            outcome, _ = play(scenario, digest=False)
+        except Exception:
+            tally.failures.append(f"{scenario.command()}\n{traceback.format_exc()}")
+            continue
+        tally.sent += outcome.sent
+        tally.least_sent = min(tally.least_sent, outcome.sent)
+        tally.least_virtual_ns = min(tally.least_virtual_ns, outcome.virtual_ns)
+        tally.delivered += outcome.delivered
+        tally.totals.update(outcome.totals)
+        if outcome.violations:
+            shown = "\n".join(f"  {violation}" for violation in outcome.violations)
+            tally.failures.append(f"{scenario.command()}\n{shown}")
+    return tally
+
+
+def run_parallel(scenarios: list[Scenario], jobs: int) -> Iterator[Tally]:
+    """Play scenarios in several processes; tallies come as they are ready."""
+    pending: set[Future[Tally]] = set()
+    parts = iter([scenarios[start : start + CHUNK] for start in range(0, len(scenarios), CHUNK)])
+    with ProcessPoolExecutor(jobs, mp_context=get_context("forkserver")) as pool:
+        try:
+            for part in parts:
+                pending.add(pool.submit(run_scenarios, part))
+                if len(pending) >= 2 * jobs:
+                    done, pending = wait(pending, return_when=FIRST_COMPLETED)
+                    yield from (future.result() for future in done)
+            while pending:
+                done, pending = wait(pending, return_when=FIRST_COMPLETED)
+                yield from (future.result() for future in done)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m intergroup_core.sim.fuzz",
+        description="Simulates many seeds and holds every trace to the properties.",
+        epilog="Example: python -m intergroup_core.sim.fuzz --seeds 1000 --jobs 2",
+    )
+    parser.add_argument("--seeds", type=int, default=1_000, help="how many seeds to run")
+    parser.add_argument("--first", type=int, default=1, help="the first seed")
+    parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
+    arguments = parser.parse_args()
+    seeds = range(arguments.first, arguments.first + arguments.seeds)
+    scenarios = [mixed_scenario(seed, faults=True) for seed in seeds]
+    tally = Tally()
+    started = shown = time.monotonic()
+    for part in run_parallel(scenarios, arguments.jobs):
+        tally.add(part)
+        for failure in part.failures:
+            print(f"\nFAILED: {failure}", flush=True)
+        if time.monotonic() - shown > 5 or tally.runs == len(scenarios):
+            shown = time.monotonic()
+            left = (shown - started) / tally.runs * (len(scenarios) - tally.runs)
+            print(
+                f"{tally.runs}/{len(scenarios)} seeds, {tally.sent} messages, "
+                f"{len(tally.failures)} failures, {left:.0f} s to go",
+                flush=True,
+            )
+    print(tally)
+    if tally.missing():
+        print(f"never happened: {', '.join(tally.missing())}")
+    for failure in tally.failures:
+        print(f"replay: {failure.splitlines()[0]}")
+    return 1 if tally.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

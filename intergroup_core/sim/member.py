@@ -1,0 +1,253 @@
+"""A simulated process: one endpoint, its clock, its socket and its application."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from random import Random
+
+from intergroup_core.effects import Deliver, Effect, Install, Multicast, Order, SendRoom, Stable, Suspect
+from intergroup_core.endpoint import Endpoint
+from intergroup_core.errors import Backpressure
+from intergroup_core.ids import MemberId, Service
+from intergroup_core.sim.clock import MemberClock
+from intergroup_core.sim.inbox import Inbox
+from intergroup_core.sim.network import Network, Packet
+from intergroup_core.sim.scheduler import Scheduler, SimulationStuck
+from intergroup_core.sim.trace import (
+    Crashed,
+    Delivered,
+    Installed,
+    Ordered,
+    StableDropped,
+    Suspected,
+    Trace,
+    digest_of,
+    payload_of,
+)
+from intergroup_core.sim.wiretap import WireTap
+from intergroup_core.sim.workload import Application
+
+SLACK_NS = 100_000
+"""The most that a timer fires late."""
+READ_EVERY = 16
+"""One message in so many is read record by record."""
+MAX_IDLE_TICKS = 1_000
+"""Ticks in a row after which the endpoint still has a deadline in the past and did nothing."""
+
+
+class SimMember:
+    """Feeds stimuli to an endpoint, carries out its effects, and writes down what happened."""
+
+    def __init__(
+        self,
+        *,
+        id: MemberId,  # noqa: A002
+        name: str,
+        service: Service,
+        sender: bool,
+        endpoint: Endpoint,
+        clock: MemberClock,
+        scheduler: Scheduler,
+        network: Network,
+        trace: Trace,
+        tap: WireTap,
+        rng: Random,
+        socket_bytes: int,
+        app_queue_bytes: int,
+        wake_ns: int,
+    ) -> None:
+        self.id = id
+        self.name = name
+        self.service = service
+        self.sender = sender
+        self.endpoint = endpoint
+        self.clock = clock
+        self.inbox = Inbox(socket_bytes)
+        self.application: Application | None = None
+        self.alive = True
+        self.connected = True
+        """False for one that the group has lost for good, such as by its clock."""
+        self.buffered_most = 0
+        self.delivered_count = 0
+        self._scheduler = scheduler
+        self._network = network
+        self._trace = trace
+        self._tap = tap
+        self._random = rng.random
+        self._paused = False
+        self._draining = False
+        self._armed_at: int | None = None
+        self._idle_ticks = 0
+        self._app_limit = app_queue_bytes
+        self._wake_ns = wake_ns
+        self._app_waiting = 0
+        self._reading = True
+        self._refused: list[Multicast] | None = None
+        self.index = network.attach(self)
+
+    def start(self) -> None:
+        self._perform(self.endpoint.start(self.clock.now()))
+        self._rearm()
+
+    def send(self, records: Sequence[bytes]) -> bool:
+        """Hand records to the endpoint; False where they must wait for room."""
+        if not self.alive:
+            return True
+        if self._paused:
+            return False
+        self._tap.taken(self.id, records)
+        try:
+            effects = self.endpoint.send(records, self.clock.now())
+        except Backpressure:
+            self._tap.untaken(self.id, len(records))
+            return False
+        self._perform(effects)
+        self._rearm()
+        return True
+
+    def arrive(self, packet: Packet) -> None:
+        if self.alive and self.inbox.put(packet) and not self._paused and not self._draining:
+            self._draining = True
+            self._scheduler.after(int(self._random() * self._wake_ns), self._drain)
+
+    def _drain(self) -> None:
+        self._draining = False
+        if not self.alive or self._paused or not self.inbox:
+            return
+        self._perform(self.endpoint.receive(self.inbox.take(), self.clock.now()))
+        if self.inbox:
+            self._draining = True
+            self._scheduler.after(0, self._drain)
+        self._rearm()
+
+    def _rearm(self, *, idle: bool = False) -> None:
+        deadline = self.endpoint.next_deadline()
+        if deadline is None or not self.alive:
+            return
+        now = self._scheduler.now
+        when = self.clock.virtual(deadline)
+        if when <= now:
+            when = now
+            self._watch_progress(idle)
+        if self._armed_at is None or when < self._armed_at:
+            self._armed_at = when
+            self._scheduler.at(when + int(self._random() * SLACK_NS), self._tick, when)
+
+    def _tick(self, armed_at: int) -> None:
+        if self._armed_at == armed_at:
+            self._armed_at = None
+        if not self.alive or self._paused:
+            return
+        deadline = self.endpoint.next_deadline()
+        if deadline is None:
+            return
+        if self.clock.virtual(deadline) <= self._scheduler.now:
+            effects = self.endpoint.tick(self.clock.now())
+            self._perform(effects)
+            self._rearm(idle=not effects)
+        else:
+            self._rearm()
+
+    def _watch_progress(self, idle: bool) -> None:
+        self._idle_ticks = self._idle_ticks + 1 if idle else 0
+        if self._idle_ticks > MAX_IDLE_TICKS:
+            raise SimulationStuck(f"{self.name} has a deadline in the past and {MAX_IDLE_TICKS} ticks changed nothing")
+
+    def _perform(self, effects: Iterable[Effect] | None) -> None:
+        now = self._scheduler.now
+        for effect in effects or ():
+            kind = type(effect)
+            if kind is Multicast:
+                self._multicast(effect)  # type: ignore[arg-type]
+            elif kind is Deliver or kind is Order:
+                self._deliver(effect)  # type: ignore[arg-type]
+            elif kind is Stable:
+                self._trace.events.append(StableDropped(now, self.id, effect.upto))  # type: ignore[union-attr]
+            elif isinstance(effect, Install):
+                view = effect.view
+                self._trace.events.append(Installed(now, self.id, str(view.id), view.id.start, view.members))
+            elif isinstance(effect, Suspect):
+                self._trace.events.append(Suspected(now, self.id, effect.member, effect.reason))
+            elif isinstance(effect, SendRoom) and self.application is not None:
+                self._scheduler.after(0, self.application.room)
+        if self.endpoint.buffered_bytes > self.buffered_most:
+            self.buffered_most = self.endpoint.buffered_bytes
+
+    def _multicast(self, burst: Multicast) -> None:
+        self._tap.emitted(self._scheduler.now, self.id, burst.data, burst.segment)
+        if self._refused is None:
+            self._network.multicast(self.index, burst.data, burst.segment)
+            return
+        # The caller may reuse the burst's memory once it is handed over.
+        self._refused.append(Multicast(bytes(burst.data), burst.segment))
+
+    def _deliver(self, effect: Deliver | Order) -> None:
+        now, events, me = self._scheduler.now, self._trace.events, self.id
+        kind = Delivered if type(effect) is Deliver else Ordered
+        chunk = effect.chunk
+        for message in chunk.messages():
+            # Taking records apart is slow and its own code: every so often is enough.
+            whole = message.payload.tobytes() if message.seq % READ_EVERY else payload_of(message.records())
+            events.append(kind(now, me, message.source, message.seq, message.timestamp, digest_of(whole)))
+        if kind is Ordered:
+            return
+        self.delivered_count += chunk.count
+        if not self._reading:
+            self._app_waiting += chunk.nbytes
+            self._scheduler.after(0, self._tell_room)
+        if self.application is not None and chunk.source != me:
+            self.application.delivered()
+
+    def _tell_room(self) -> None:
+        if self.alive and not self._paused:
+            free = max(0, self._app_limit - self._app_waiting)
+            self._perform(self.endpoint.room(free, self.clock.now()))
+            self._rearm()
+
+    def pause(self) -> None:
+        self._paused = True
+
+    def resume(self) -> None:
+        if not self._paused:
+            return
+        self._paused = False
+        self._armed_at = None
+        if self.alive:
+            self._scheduler.after(0, self._drain)
+            self._rearm()
+            if self.application is not None:
+                self._scheduler.after(0, self.application.room)
+
+    def stop_reading(self) -> None:
+        self._reading = False
+
+    def resume_reading(self) -> None:
+        if not self._reading:
+            self._reading = True
+            self._app_waiting = 0
+            self._tell_room()
+
+    def refuse_sending(self) -> None:
+        """The network takes nothing more from this member."""
+        if self.alive and self._refused is None:
+            self._refused = []
+            self._perform(self.endpoint.congested(self.clock.now()))
+            self._rearm()
+
+    def accept_sending(self) -> None:
+        if self._refused is None:
+            return
+        waiting, self._refused = self._refused, None
+        if not self.alive:
+            return
+        for burst in waiting:
+            self._network.multicast(self.index, burst.data, burst.segment)
+        self._perform(self.endpoint.writable(self.clock.now()))
+        self._rearm()
+
+    def crash(self) -> None:
+        if self.alive:
+            self.alive = False
+            self._trace.events.append(Crashed(self._scheduler.now, self.id))
+            if self.application is not None:
+                self.application.stop()

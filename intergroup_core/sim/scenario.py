@@ -1,0 +1,148 @@
+"""A simulation said in flags: the same flags and seed give the same run, byte for byte."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from random import Random
+
+from intergroup_core.config import Config
+from intergroup_core.errors import ConfigError
+from intergroup_core.ids import Service
+from intergroup_core.sim.cluster import SimCluster
+from intergroup_core.sim.faults import FAULT_NAMES, plan_faults
+from intergroup_core.sim.network import Conditions
+from intergroup_core.sim.topology import scattered
+from intergroup_core.sim.workload import Workload
+
+MICROSECOND = 1_000
+MILLISECOND = 1_000_000
+SECOND = 1_000_000_000
+
+FURTHEST_NS = {
+    "lan": (100 * MICROSECOND, 500 * MICROSECOND),
+    "wan": (10 * MILLISECOND, 80 * MILLISECOND),
+    "test": (MILLISECOND, 20 * MILLISECOND),
+}
+"""The longest delay of a run is drawn from this range, by preset."""
+MIXED = "mixed"
+DELIVERIES = (*(service.value for service in Service), MIXED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """Every field is a flag of `intergroup sim`; what no flag says is drawn from the seed."""
+
+    seed: int = 1
+    members: int = 3
+    """In the sender group."""
+    receivers: int = 2
+    """Beside them."""
+    delivery: str = MIXED
+    loss: float = 0.0
+    burst: float = 1.0
+    dup: float = 0.0
+    reorder: float = 0.0
+    corrupt: float = 0.0
+    duration: float = 10.0
+    messages: int = 0
+    """The run goes on after its duration until so many were sent, for twice the duration at most."""
+    faults: tuple[str, ...] = ()
+    rate: float = 40.0
+    size: int = 100
+    preset: str = "test"
+
+    def __post_init__(self) -> None:
+        for name in ("loss", "dup", "reorder", "corrupt"):
+            _require(self, name, 0 <= getattr(self, name) < 1, "at least 0 and below 1")
+        _require(self, "members", 1 <= self.members <= 1_000, "from 1 to 1000")
+        _require(self, "receivers", 0 <= self.receivers <= 1_000, "from 0 to 1000")
+        _require(self, "burst", self.burst >= 1, "at least 1")
+        _require(self, "duration", 0 < self.duration <= 86_400, "more than 0 and at most 86400")
+        _require(self, "messages", self.messages >= 0, "at least 0")
+        _require(self, "rate", 0 < self.rate <= 1e6, "more than 0 and at most 1000000")
+        _require(self, "size", 1 <= self.size <= 50_000, "from 1 to 50000")
+        _require(self, "delivery", self.delivery in DELIVERIES, f"one of {', '.join(DELIVERIES)}")
+        _require(self, "preset", self.preset in FURTHEST_NS, f"one of {', '.join(FURTHEST_NS)}")
+        for fault in self.faults:
+            _require(self, "faults", fault in FAULT_NAMES, f"made of {', '.join(FAULT_NAMES)}")
+
+    @property
+    def duration_ns(self) -> int:
+        return round(self.duration * SECOND)
+
+    def command(self) -> str:
+        """What to type to see exactly this run again."""
+        said = [f"intergroup sim --seed {self.seed}"]
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name != "seed" and value != field.default:
+                shown = ",".join(value) if isinstance(value, tuple) else value
+                said.append(f"--{field.name} {shown}")
+        return " ".join(said)
+
+    def cluster(self) -> SimCluster:
+        """The members, network and faults of this run, not started yet."""
+        rng = Random(f"{self.seed}/scenario")
+        count = self.members + self.receivers
+        least, most = FURTHEST_NS[self.preset]
+        furthest = rng.randint(least, most)
+        return SimCluster(
+            seed=self.seed,
+            senders=self.members,
+            receivers=self.receivers,
+            services=self._services(count, rng),
+            config=self._config(rng),
+            conditions=Conditions(
+                loss=self.loss,
+                mean_burst=self.burst,
+                duplicate=self.dup,
+                reorder=self.reorder,
+                reorder_ns=2 * furthest,
+                corrupt=self.corrupt,
+                jitter_ns=rng.choice((0, furthest // 10, furthest)),
+                coalesce=rng.choice((0.0, 0.7, 1.0)),
+            ),
+            delays=scattered(count, rng, nearest_ns=furthest // 10, furthest_ns=furthest),
+            faults=plan_faults(self.faults, members=count, duration_ns=self.duration_ns, rng=rng),
+            workload=Workload(
+                rate=self.rate,
+                size=self.size,
+                large_size=50 * self.size,
+                answer=rng.choice((0.0, 0.02)),
+                duty=rng.choice((0.2, 0.4, 0.8)),
+                step_ns=rng.choice((0, 0, 20 * MILLISECOND)),
+            ),
+            busy=rng.choice(((1.0,), (1.8, 1.0, 0.2))),
+            true_distances=rng.random() < 0.7,
+            # Coarse clocks make equal timestamps, exact ones make races.
+            resolution_ns=rng.choice((MICROSECOND, MILLISECOND, 16 * MILLISECOND)),
+            skew_ns=rng.choice((0, MILLISECOND, 50 * MILLISECOND)),
+            wake_ns=rng.choice((200 * MICROSECOND, 2 * MILLISECOND, 5 * MILLISECOND)),
+        )
+
+    def _config(self, rng: Random) -> Config:
+        config = Config.preset(self.preset)
+        if self.preset != "test":
+            return config
+        return replace(
+            config,
+            send=replace(config.send, keepalive_gap_us=rng.choice((1_000.0, 5_000.0))),
+            report=replace(config.report, busy_ms=rng.choice((20.0, 100.0))),
+        )
+
+    def _services(self, count: int, rng: Random) -> list[Service]:
+        if self.delivery != MIXED:
+            return [Service(self.delivery)] * count
+        # All three at work as far as there are members, rto twice so that there is an order to compare.
+        services = [Service.RTO, Service.RSO, Service.UU, Service.RTO]
+        services += [rng.choice(list(Service)) for _ in range(count - len(services))]
+        services = services[:count]
+        rng.shuffle(services)
+        return services
+
+
+def _require(scenario: Scenario, name: str, holds: bool, allowed: str) -> None:
+    if not holds:
+        value = getattr(scenario, name)
+        shown = ",".join(value) if isinstance(value, tuple) else value
+        raise ConfigError(f"--{name} is {shown}; it must be {allowed}")

@@ -1,0 +1,141 @@
+"""Bytes of every frame type, kept for ever: a change here is a new version of the wire format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from intergroup_core.counters import Counters
+from intergroup_core.ids import MemberId, Timestamp, group_tag
+from intergroup_core.wire.control import encode_control
+from intergroup_core.wire.frames import FrameMaker
+from intergroup_core.wire.header import FrameType
+from intergroup_core.wire.messages import KeepAlive, RepairRequest, Report
+from intergroup_core.wire.parse import Parsed
+from intergroup_core.wire.records import pack_records
+from intergroup_core.wire.run import Run
+from tests.builders import a_block, messages, parsed
+
+FRAMES = Path(__file__).parent / "frames"
+
+GROUP = group_tag("golden")
+SENDER, OTHER = MemberId(0x0123_4567_89AB_CDEF), MemberId(0xFEDC_BA98_7654_3210)
+VIEW_TAG = 0xA1B2_C3D4
+SEQ, TIMESTAMP = 0x0000_1122_3344_5566, Timestamp(0x0777_8888_9999_AAAA)
+MAKER = FrameMaker(GROUP, SENDER, VIEW_TAG, frame_bytes=128)
+OTHER_MAKER = FrameMaker(GROUP, OTHER, VIEW_TAG, frame_bytes=128)
+
+ONE = [b"one record"]
+THREE_FRAMES = [b"first", b"", bytes(range(200))]
+PADDED = [bytes([fill]) * 100 for fill in range(0x61, 0x67)]
+ASKED = RepairRequest(
+    requester=SENDER,
+    ranges=((OTHER, 5, 9), (SENDER, 1, (1 << 48) - 1)),
+    promises=((OTHER, TIMESTAMP),),
+)
+TOLD = Report(
+    member=SENDER,
+    serial=258,
+    acknowledged=TIMESTAMP,
+    contiguous=((SENDER, SEQ), (OTHER, 0)),
+    room_frames=70_000,
+)
+
+
+def a_burst(records: list[bytes]) -> bytes:
+    return bytes(MAKER.message(pack_records(records), SEQ, TIMESTAMP).data)
+
+
+def a_control(message: RepairRequest | Report) -> bytes:
+    kind, body = encode_control(message)
+    return MAKER.single(kind, 0, 0, body)
+
+
+def a_keepalive() -> bytes:
+    return MAKER.single(FrameType.KEEP_ALIVE, SEQ, TIMESTAMP)
+
+
+def a_repaired_message() -> bytes:
+    run = MAKER.message(pack_records(PADDED), SEQ, TIMESTAMP).runs[0]
+    data, segment = OTHER_MAKER.repairs(run.frames[:2])
+    assert segment == 128 + 48
+    return bytes(data)
+
+
+ENCODED: dict[str, Callable[[], bytes]] = {
+    "data-single": lambda: a_burst(ONE),
+    "data-multi-frame": lambda: a_burst(THREE_FRAMES),
+    "data-padded": lambda: a_burst(PADDED),
+    "keep-alive": a_keepalive,
+    "request": lambda: a_control(ASKED),
+    "report": lambda: a_control(TOLD),
+    "repair-of-data": a_repaired_message,
+    "repair-of-keep-alive": lambda: OTHER_MAKER.repair(a_keepalive()),
+}
+
+
+def golden(name: str) -> list[bytes]:
+    """The frames of a file: lines of hexadecimal, an empty line between frames."""
+    text = (FRAMES / f"{name}.hex").read_text()
+    return [bytes.fromhex(frame) for frame in text.split("\n\n")]
+
+
+def parsed_golden(name: str) -> list[Parsed]:
+    counters = Counters()
+    found = parsed(a_block(golden(name)), group=GROUP, counters=counters)
+    assert counters.dropped == {}
+    return found
+
+
+@pytest.mark.parametrize("name", ENCODED)
+def test_encoding_gives_the_bytes_on_file(name: str) -> None:
+    assert ENCODED[name]().hex(" ", 8) == b"".join(golden(name)).hex(" ", 8)
+
+
+def test_every_file_is_tested_and_every_frame_type_has_one() -> None:
+    assert {path.stem for path in FRAMES.glob("*.hex")} == set(ENCODED)
+    assert {golden(name)[0][5] for name in ENCODED} == set(FrameType)
+
+
+@pytest.mark.parametrize(
+    ("name", "records", "frames"),
+    [("data-single", ONE, 1), ("data-multi-frame", THREE_FRAMES, 3), ("data-padded", PADDED, 8)],
+)
+def test_the_data_on_file_is_read_as_the_message_it_was(name: str, records: list[bytes], frames: int) -> None:
+    runs = [run for run in parsed_golden(name) if isinstance(run, Run)]
+    assert [(run.source, run.view_tag, run.repaired) for run in runs] == [(SENDER, VIEW_TAG, False)] * len(runs)
+    assert (runs[0].seq, runs[0].timestamp, runs[0].fragment) == (SEQ, TIMESTAMP, 0)
+    assert sum(run.count for run in runs) == frames
+    (message,) = messages(runs)
+    assert (message.source, message.seq, message.timestamp) == (SENDER, SEQ + frames - 1, TIMESTAMP + frames - 1)
+    assert message.records() == records
+
+
+def test_a_message_of_many_frames_is_padded_to_equal_ones_and_a_shorter_one_is_not() -> None:
+    assert {len(frame) for frame in golden("data-padded")} == {128}
+    assert [len(frame) for frame in golden("data-multi-frame")] == [128, 128, 48 + 64]
+
+
+def test_the_keep_alive_on_file_is_read() -> None:
+    (frame,) = golden("keep-alive")
+    expected = KeepAlive(source=SENDER, seq=SEQ, timestamp=TIMESTAMP, view_tag=VIEW_TAG, frame=frame)
+    assert parsed_golden("keep-alive") == [expected]
+
+
+def test_the_request_and_the_report_on_file_are_read() -> None:
+    assert parsed_golden("request") == [ASKED]
+    assert parsed_golden("report") == [TOLD]
+
+
+def test_the_repairs_on_file_carry_the_stored_frames_verbatim() -> None:
+    stored = golden("data-padded")[:2]
+    (run,) = parsed_golden("repair-of-data")
+    assert isinstance(run, Run)
+    assert (run.source, run.seq, run.repaired) == (SENDER, SEQ, True)
+    assert run.frames.tobytes() == b"".join(stored)
+    (kept,) = golden("keep-alive")
+    (keepalive,) = parsed_golden("repair-of-keep-alive")
+    assert isinstance(keepalive, KeepAlive)
+    assert (keepalive.frame, keepalive.repaired) == (kept, True)

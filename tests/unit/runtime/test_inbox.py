@@ -1,0 +1,94 @@
+"""The queue between deliveries and an application that reads at its own pace."""
+
+from __future__ import annotations
+
+import asyncio
+
+from intergroup_core.runtime.inbox import Inbox
+from intergroup_core.wire.chunk import Chunk
+from tests.builders import a_run, a_view
+
+FRAME = 56
+
+
+def a_chunk(seq: int = 1) -> Chunk:
+    """One message in one frame."""
+    return Chunk((), a_run(seq=seq))
+
+
+def an_inbox(frames: int, told: list[int]) -> Inbox:
+    return Inbox(frames * FRAME, told.append)
+
+
+def test_events_come_out_in_the_order_they_went_in() -> None:
+    inbox = an_inbox(10, [])
+    events = [a_view(), a_chunk(1), a_chunk(2), a_view()]
+    for event in events:
+        inbox.put(event)
+    assert asyncio.run(_take(inbox, 4)) == events
+
+
+def test_what_waits_is_told_as_room_taken_once_per_stimulus() -> None:
+    told: list[int] = []
+    inbox = an_inbox(10, told)
+    inbox.put(a_chunk(1))
+    inbox.put(a_chunk(2))
+    inbox.settle()
+    assert told == [8 * FRAME]
+
+
+def test_a_view_takes_no_room() -> None:
+    told: list[int] = []
+    inbox = an_inbox(10, told)
+    inbox.put(a_view())
+    inbox.settle()
+    assert told == []
+
+
+def test_room_is_never_negative_when_more_was_on_its_way() -> None:
+    told: list[int] = []
+    inbox = an_inbox(1, told)
+    for seq in (1, 2, 3):
+        inbox.put(a_chunk(seq))
+    inbox.settle()
+    assert told == [0]
+    assert inbox.most_bytes == 3 * FRAME
+
+
+def test_room_that_a_reader_makes_is_told_in_steps_and_when_empty() -> None:
+    told: list[int] = []
+    inbox = an_inbox(32, told)
+    for seq in range(1, 11):
+        inbox.put(a_chunk(seq))
+    inbox.settle()
+    told.clear()
+    asyncio.run(_take(inbox, 10))
+    assert told == [26 * FRAME, 30 * FRAME, 32 * FRAME]
+
+
+def test_a_reader_that_waits_is_woken() -> None:
+    async def scenario() -> object:
+        inbox = an_inbox(10, [])
+        reader = asyncio.ensure_future(inbox.take())
+        await asyncio.sleep(0)
+        inbox.put(a_view())
+        return await reader
+
+    assert asyncio.run(scenario()) == a_view()
+
+
+def test_closing_ends_a_reader_after_what_is_left() -> None:
+    async def scenario() -> list[object]:
+        inbox = an_inbox(10, [])
+        inbox.put(a_view())
+        taken = [await inbox.take()]
+        reader = asyncio.ensure_future(inbox.take())
+        await asyncio.sleep(0)
+        inbox.close()
+        return [*taken, await reader]
+
+    assert asyncio.run(scenario()) == [a_view(), None]
+
+
+async def _take(inbox: Inbox, count: int) -> list[object]:
+    return [await inbox.take() for _ in range(count)]
