@@ -31,6 +31,8 @@ from intergroup_core.wire.run import Run
 
 MILLISECOND = 1_000_000
 MICROSECOND = 1_000
+PUMP_BYTES = 250_000
+"""What one stimulus emits at most, give or take a message: the network takes it while it is warm, and others get a turn."""
 
 
 class Endpoint:
@@ -58,6 +60,7 @@ class Endpoint:
     ) -> None:
         self.me, self.name, self.group, self.view, self.service = me, name, group, view, service
         self.counters = Counters()
+        self._counted = counted
         self._config = config
         self._clock = clock
         self._distances = distances
@@ -86,6 +89,7 @@ class Endpoint:
         self._congested = False
         self._blocked_since: int | None = None
         self._heard = 0
+        self._more_at: int | None = None
         self._told_full = False
         self._effects: list[Effect] = []
         self.acknowledged = Timestamp(start)
@@ -166,6 +170,7 @@ class Endpoint:
             deadlines.append(self._sender.keepalive.next_deadline())
             if self._sender.paced:
                 deadlines.append(self._sender.pacer.ready_at)
+            deadlines.append(self._more_at)
         if self._blocked_since is not None:
             deadlines.append(self._blocked_since + self._stall_ns())
         return earliest(*deadlines)
@@ -239,13 +244,17 @@ class Endpoint:
             self._reports.progressed(now.mono)
 
     def _receive_control(self, message: ControlMessage, now: Instant) -> None:
+        member = message.member if isinstance(message, Report) else message.requester
+        if member == self.me or self._multicast is None:
+            return
+        if member not in self._counted:
+            self.counters.drop("member")
+            return
         match message:
             case Report():
-                if message.member != self.me:
-                    self._reports.received(message)
+                self._reports.received(message)
             case RepairRequest():
-                if self._multicast is not None and message.requester != self.me:
-                    self._receive_request(message, self._multicast, now)
+                self._receive_request(message, self._multicast, now)
 
     def _receive_request(self, request: RepairRequest, multicast: ReliableMulticast, now: Instant) -> None:
         sender = self._sender
@@ -294,10 +303,16 @@ class Endpoint:
     def _pump(self, sender: Sender, now: Instant) -> None:
         assert self._multicast is not None
         was_full = self._told_full or sender.outbox.free == 0
+        self._more_at = None
+        emitted = 0
         while sender.outbox and not self._congested:
+            if emitted >= PUMP_BYTES:
+                self._more_at = now.mono
+                break
             emission = sender.next_message(self._window(), self._reports.lowest_contiguous(self.me), now)
             if emission is None:
                 break
+            emitted += len(emission.data)
             for start in range(0, len(emission.data), self._burst):
                 self._effects.append(Multicast(emission.data[start : start + self._burst], emission.segment))
             for run in emission.runs:

@@ -51,4 +51,5 @@ class ClockGuard:
 
     def delivered(self, timestamp: int, now: int) -> None:
         """The group's time as of the last message delivered here."""
-        self._delivered = (timestamp, now)
+        if timestamp > self._delivered[0]:
+            self._delivered = (timestamp, now)

@@ -41,7 +41,7 @@ class _Block:
     def take(self, room: int, most: int, parts: list[Bytes | bytes]) -> NDArray[np.int64] | None:
         """The sizes of the next records that fit; their bytes are added to the parts."""
         count = len(self.sizes)
-        if self._total - self.taken <= room and count - self.start <= most:
+        if self.fits(room) and count - self.start <= most:
             stop = count
         else:
             stop = int(np.searchsorted(self.ends, self.taken + room, side="right"))
@@ -56,6 +56,9 @@ class _Block:
             parts.extend(records if stop - start == count else records[start:stop])
         self.start, self.taken = stop, int(self.ends[stop - 1])
         return self.sizes[start:stop]
+
+    def fits(self, room: int) -> bool:
+        return self._total - self.taken <= room
 
     @property
     def empty(self) -> bool:
@@ -118,6 +121,8 @@ class Outbox:
         count = 0
         while self._blocks:
             block = self._blocks[0]
+            if parts and room < limit // 2 and not block.fits(room):
+                break  # cutting a block costs a copy of all that is bundled; a message half full is large enough
             before = block.taken
             taken = block.take(room, MAX_RECORDS - count, parts)
             if taken is None:

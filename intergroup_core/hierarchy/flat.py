@@ -31,7 +31,7 @@ class FlatReports:
     ) -> None:
         self._me = me
         self._activation = activations.get(me, 1)
-        self._others = [member for member in counted if member != me]
+        self._others = dict.fromkeys(member for member in counted if member != me)
         self._reports: dict[MemberId, Report] = {}
         self._least_of_others = Timestamp(0)
         self._busy_ns = round(config.busy_ms * MILLISECOND)
@@ -51,7 +51,9 @@ class FlatReports:
         return room_bytes // self._frame_bytes // self._sources
 
     def received(self, report: Report) -> bool:
-        """Take a member's report; whether it was new."""
+        """Take a counted member's report; whether it was new."""
+        if report.member not in self._others:
+            return False
         known = self._reports.get(report.member)
         if known is not None and report.serial <= known.serial:
             return False

@@ -52,7 +52,9 @@ class ScriptedSocket:
     def datagrams(self) -> list[bytes]:
         """What goes on the wire: a send larger than the segment is cut."""
         return [
-            data[at : at + (cut or len(data))] for data, cut in self.sent for at in range(0, len(data), cut or len(data))
+            data[at : at + (cut or len(data))]
+            for data, cut in self.sent
+            for at in range(0, len(data), cut or len(data))
         ]
 
 
@@ -130,9 +132,7 @@ def test_a_kernel_without_segmentation_is_found_out_at_the_start_and_said_once(
 
 
 @pytest.mark.parametrize("error", [errno.EIO, errno.EINVAL])
-def test_a_device_that_refuses_a_burst_gets_its_datagrams_one_by_one(
-    opened: list[ScriptedSocket], error: int
-) -> None:
+def test_a_device_that_refuses_a_burst_gets_its_datagrams_one_by_one(opened: list[ScriptedSocket], error: int) -> None:
     wire = ScriptedSocket(0, error)
     transmitter = a_transmitter(wire, opened)
     transmitter.send(frames(4), FRAME)

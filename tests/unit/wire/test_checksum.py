@@ -75,3 +75,20 @@ def test_sealing_one_frame_or_many_gives_what_the_definition_says() -> None:
         assert [frame.tobytes() for frame in frames] == expected
         assert [frame.tobytes() for frame in alone] == expected
         assert check_frames(frames).all()
+
+
+def test_two_flipped_bits_escape_only_where_one_is_among_the_topmost_of_its_word() -> None:
+    # docs/decisions/0002: flips that only change the uppermost bits of several words are where it is weak.
+    frame = words(a_frame(payload=bytes(range(80))))
+    bits = 64 * len(frame)
+    flips = np.zeros((bits, len(frame)), dtype=np.uint64)
+    for bit in range(bits):
+        flips[bit, bit // 64] = np.uint64(1) << np.uint64(bit % 64)
+    pairs = escaped = 0
+    for bit in range(bits - 1):
+        passes = np.flatnonzero(check_frames(frame ^ flips[bit] ^ flips[bit + 1 :])) + bit + 1
+        pairs += bits - bit - 1
+        escaped += len(passes)
+        in_checksum = bit < 32
+        assert all(other % 64 >= 48 and (in_checksum or other % 64 == bit % 64) for other in passes)
+    assert escaped / pairs < 0.001
