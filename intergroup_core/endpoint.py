@@ -22,7 +22,6 @@ from intergroup_core.ids import Instant, MemberId, Service, Timestamp, View, for
 from intergroup_core.multicast.ranges import Span
 from intergroup_core.multicast.reliable import ReliableMulticast
 from intergroup_core.ports import Distances
-from intergroup_core.timers import earliest
 from intergroup_core.wire.control import encode_control
 from intergroup_core.wire.frames import FrameMaker
 from intergroup_core.wire.messages import ControlMessage, KeepAlive, RepairRequest, Report
@@ -87,7 +86,7 @@ class Endpoint:
         self._guard: ClockGuard | None = None
         self._app_room = config.report.room_bytes
         self._congested = False
-        self._blocked_since: int | None = None
+        self._stalled_at: int | None = None
         self._heard = 0
         self._more_at: int | None = None
         self._told_full = False
@@ -162,18 +161,22 @@ class Endpoint:
 
     def next_deadline(self) -> int | None:
         """When tick is wanted next, in monotonic nanoseconds."""
-        deadlines: list[int | None] = []
-        if self._multicast is not None:
-            deadlines.append(self._multicast.next_deadline())
-            deadlines.append(self._reports.next_deadline())
-        if self._sender is not None and not self._congested:
-            deadlines.append(self._sender.keepalive.next_deadline())
-            if self._sender.paced:
-                deadlines.append(self._sender.pacer.ready_at)
-            deadlines.append(self._more_at)
-        if self._blocked_since is not None:
-            deadlines.append(self._blocked_since + self._stall_ns())
-        return earliest(*deadlines)
+        if self._multicast is None or self._congested:
+            return None  # a congested member says nothing until the network takes data again
+        deadline = self._reports.next_deadline()
+        recovery = self._multicast.next_deadline()
+        if recovery is not None and recovery < deadline:
+            deadline = recovery
+        sender = self._sender
+        if sender is not None:
+            deadline = min(deadline, sender.keepalive.next_deadline())
+            if sender.paced:
+                deadline = min(deadline, sender.pacer.ready_at)
+            if self._more_at is not None:
+                deadline = min(deadline, self._more_at)
+        if self._stalled_at is not None and self._stalled_at < deadline:
+            deadline = self._stalled_at
+        return deadline
 
     # What the shell may ask
 
@@ -343,16 +346,15 @@ class Endpoint:
             self._effects += [Order(chunk) for chunk in order.take()]
         if self._guard is not None:
             self._guard.delivered(order.delivered, now.mono)
-        if not order.blocked_on():
-            self._blocked_since = None
-        elif self._blocked_since is None:
-            self._blocked_since = now.mono
+        if not order.blocked:
+            self._stalled_at = None
+        elif self._stalled_at is None:
+            self._stalled_at = now.mono + self._stall_ns()
 
     def _acknowledge(self, multicast: ReliableMulticast, now: Instant) -> None:
-        own = self._clock.last
-        acknowledged = min(
-            (service.acknowledged(own) for service in (self._order, self._delivery) if service is not None),
-        )
+        acknowledged = self._delivery.acknowledged(self._clock.last)
+        if self._order is not None and self._order is not self._delivery:
+            acknowledged = self._order.acknowledged(acknowledged)
         if acknowledged > self.acknowledged:
             self.acknowledged = Timestamp(acknowledged)
             self._reports.progressed(now.mono)
@@ -382,9 +384,9 @@ class Endpoint:
 
     def _recover(self, now: Instant) -> None:
         multicast = self._multicast
-        if multicast is None:
+        if multicast is None or self._congested:
             return
-        if self._blocked_since is not None and now.mono >= self._blocked_since + self._stall_ns():
+        if self._stalled_at is not None and now.mono >= self._stalled_at:
             self._ask_for_promises(multicast, now)
         deadline = multicast.next_deadline()
         if deadline is None or now.mono < deadline:
@@ -403,16 +405,14 @@ class Endpoint:
 
     def _ask_for_promises(self, multicast: ReliableMulticast, now: Instant) -> None:
         assert self._order is not None
-        self._blocked_since = now.mono
+        self._stalled_at = now.mono + self._stall_ns()
         for source, wanted in self._order.blocked_on():
             multicast.want_promise(source, wanted, now.mono)
 
     def _stall_ns(self) -> int:
         floor = round(self._config.repair.distance_floor_us * MICROSECOND)
-        return round(self._config.repair.stall_distances * max(floor, self._farthest()))
-
-    def _farthest(self) -> int:
-        return max((self._distances.to(source) for source in self.view.members if source != self.me), default=0)
+        farthest = max((self._distances.to(source) for source in self.view.members if source != self.me), default=0)
+        return round(self._config.repair.stall_distances * max(floor, farthest))
 
     def _repair(self, run: Run) -> None:
         per_burst = max(1, self._config.send.burst_bytes // (run.frame_bytes + HEADER_BYTES))

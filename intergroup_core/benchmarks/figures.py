@@ -42,15 +42,17 @@ def print_json(cases: Sequence[Case], **more: Any) -> None:
 
 def print_table(title: str, cases: Sequence[Case], ceiling: str, console: Console) -> None:
     table = Table(title=title, title_justify="left")
-    table.add_column("case")
+    table.add_column("case", ratio=1)
     for heading in ("value", ceiling, "ratio"):
-        table.add_column(heading, justify="right")
-    table.add_column("unit")
-    table.add_column("also")
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("unit", no_wrap=True)
     for case in cases:
-        also = ", ".join(f"{name.replace('_', ' ')} {_shown(value)}" for name, value in case.details.items())
-        table.add_row(case.name, _shown(case.value), _shown(case.ceiling), f"{case.ratio:.3f}", case.unit, also)
+        table.add_row(case.name, _shown(case.value), _shown(case.ceiling), f"{case.ratio:.3f}", case.unit)
     console.print(table)
+    for case in cases:
+        if case.details:
+            also = ", ".join(f"{name.replace('_', ' ')} {_shown(value)}" for name, value in case.details.items())
+            console.print(f"{case.name}: {also}", soft_wrap=True, highlight=False)
 
 
 def _shown(value: object) -> str:

@@ -14,7 +14,7 @@ from intergroup_core.runtime.own_frames import drop_own_frames
 
 _BUFFER_BYTES = 64 << 20
 _LARGEST = 65_536
-_IDLE_SECONDS = 1.0
+_IDLE_SECONDS = 0.5
 """A receiver has seen the end when nothing came for so long."""
 _EXCHANGE_AHEAD = 1_000_000
 """Bytes a process of an exchange may be ahead of what it received."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from intergroup_core.errors import NetworkUnavailable
 PREFIX = "igb"
 SUBNET = "10.77.0"
 """Only ever assigned inside the namespaces."""
+_NAMESPACES = Path("/run/netns")
 _IP = shutil.which("ip", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") or "ip"
 
 
@@ -36,13 +38,14 @@ def inside(host: str) -> tuple[str, ...]:
 
 
 @contextmanager
-def testbed(hosts: int) -> Iterator[list[str]]:
+def hosts_on_a_bridge(count: int) -> Iterator[list[str]]:
     """Hosts with an interface e0 each, on one bridge that itself lies in a namespace; yields their names."""
+    _remove_what_the_dead_left()
     base = f"{PREFIX}{os.getpid()}"
     with _namespace(f"{base}s"):
         _run("-n", f"{base}s", "link", "add", "br0", "type", "bridge", "mcast_snooping", "0")
         _run("-n", f"{base}s", "link", "set", "br0", "up")
-        names = [f"{base}h{number}" for number in range(1, hosts + 1)]
+        names = [f"{base}h{number}" for number in range(1, count + 1)]
         with _hosts(names, f"{base}s"):
             yield names
 
@@ -62,6 +65,14 @@ def _hosts(names: list[str], switch: str) -> Iterator[None]:
         _run("-n", name, "link", "set", "lo", "up")
         _run("-n", name, "route", "add", "224.0.0.0/4", "dev", "e0")
         yield
+
+
+def _remove_what_the_dead_left() -> None:
+    """A benchmark that was killed outright could not remove its namespaces; their names carry its process id."""
+    for path in _NAMESPACES.glob(f"{PREFIX}*"):
+        owner = re.fullmatch(rf"{PREFIX}(\d+)[a-z]\d*", path.name)
+        if owner and not Path(f"/proc/{owner[1]}").exists():
+            _run("netns", "del", path.name)
 
 
 @contextmanager

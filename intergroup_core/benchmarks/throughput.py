@@ -10,7 +10,7 @@ from typing import Any
 from intergroup_core.benchmarks.channel import Fields
 from intergroup_core.benchmarks.figures import Case
 from intergroup_core.benchmarks.processes import BenchmarkFailed, Worker, Workers
-from intergroup_core.benchmarks.testbed import SUBNET, inside, testbed
+from intergroup_core.benchmarks.testbed import SUBNET, hosts_on_a_bridge, inside
 from intergroup_core.ids import timestamp_at
 from intergroup_core.runtime.address import GroupAddress, hashed_address
 
@@ -72,7 +72,7 @@ async def run_throughput(
     ceilings: dict[tuple[object, ...], float] = {}
     for shape in shapes:
         if shape.hosts:
-            with testbed(shape.members) as hosts:
+            with hosts_on_a_bridge(shape.members) as hosts:
                 places = [Place(within=inside(host), interface=f"{SUBNET}.{n}") for n, host in enumerate(hosts, 1)]
                 cases.append(await _run_shape(shape, places, ceilings, seconds, warm_up, progress))
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 
@@ -103,8 +104,19 @@ def memory(
 
 def _watched(run: Callable[[Callable[[str], None]], Coroutine[Any, Any, list[Case]]]) -> list[Case]:
     """Run a benchmark while standard error tells how far it is."""
+
+    async def until_told_to_end() -> list[Case]:
+        task = asyncio.current_task()
+        assert task is not None
+        # Processes and namespaces are removed on the way out, which a plain SIGTERM would not take.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        return await run(status.update)
+
     with Console(stderr=True).status("") as status:
-        return asyncio.run(run(lambda text: status.update(text)))
+        try:
+            return asyncio.run(until_told_to_end())
+        except asyncio.CancelledError:
+            raise typer.Exit(128 + signal.SIGTERM) from None
 
 
 def _show(title: str, cases: list[Case], ceiling: str, json: bool) -> None:

@@ -40,6 +40,8 @@ class ReliableTimestampOrdered:
         self._me = me
         self.delivered = start
         """The timestamp of the last message delivered: the group's delivered time (D4)."""
+        self.blocked = False
+        """Whether a complete message waits for another source."""
 
     def arrived(self, run: Run) -> None:
         """Only what is in order counts."""
@@ -60,10 +62,13 @@ class ReliableTimestampOrdered:
 
     def take(self) -> list[Chunk]:
         taken: list[Chunk] = []
+        self.blocked = False
         while (source := self._least()) is not None:
             chunk = source.queue[0]
-            limit = self._limit(source, chunk.first_timestamp)
-            if chunk.first_timestamp > limit:
+            first = chunk.first_timestamp
+            limit = self._limit(source, first)
+            if first > limit:
+                self.blocked = True
                 break
             if chunk.last_timestamp <= limit:
                 source.queue.popleft()
@@ -77,12 +82,12 @@ class ReliableTimestampOrdered:
     def _least(self) -> _Source | None:
         """The source whose head is least by (timestamp, sender id)."""
         least: _Source | None = None
-        least_key = (0, 0)
+        least_first = 0
         for source in self._sources.values():
             if source.queue:
-                key = (source.queue[0].first_timestamp, source.id)
-                if least is None or key < least_key:
-                    least, least_key = source, key
+                first = source.queue[0].first_timestamp
+                if least is None or first < least_first or (first == least_first and source.id < least.id):
+                    least, least_first = source, first
         return least
 
     def _limit(self, least: _Source, first: int) -> int:
@@ -94,10 +99,12 @@ class ReliableTimestampOrdered:
                 continue
             if other.queue:
                 head = other.queue[0].first_timestamp
-                limit = min(limit, head if least.id < other.id else head - 1)
+                bound = head if least.id < other.id else head - 1
             else:
-                limit = min(limit, other.promise)
+                bound = other.promise
                 by_keepalive |= other.by_keepalive
+            if bound < limit:
+                limit = bound
         if by_keepalive and first <= limit:
             self._counters.keepalive_deliveries += 1
         return limit
@@ -118,5 +125,7 @@ class ReliableTimestampOrdered:
         lowest = own
         for source in self._sources.values():
             begun = source.lowest_undelivered()
-            lowest = min(lowest, source.promise if begun is None else begun - 1)
+            bound = source.promise if begun is None else begun - 1
+            if bound < lowest:
+                lowest = bound
         return lowest

@@ -117,6 +117,11 @@ async def _send_rounds(sender: Member, records: list[bytes], rounds: int) -> Non
         await sender.send_many(records)
 
 
+def _send_without_waiting(sender: Member, records: list[bytes], rounds: int) -> None:
+    for _ in range(rounds):
+        sender.send(records)
+
+
 async def _count_records(receiver: Member, wanted: int) -> int:
     count = 0
     async with asyncio.timeout(PATIENCE_SECONDS):
@@ -131,8 +136,7 @@ def test_a_full_queue_refuses_at_once_those_who_do_not_wait() -> None:
     async def scenario() -> None:
         async with a_group(1, 1, inboxes=(1,), config=loopback(network={"app_queue_bytes": 65_536})) as group:
             with pytest.raises(Backpressure):
-                for _ in range(100):
-                    group.members[0].send([bytes(1_000_000)])
+                _send_without_waiting(group.members[0], [bytes(1_000_000)], rounds=100)
 
     asyncio.run(scenario())
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import logging
 import socket
-from collections.abc import Iterator
 
 import pytest
 
@@ -64,11 +63,11 @@ def _warnings_not_given_yet(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[ScriptedSocket]]:
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[ScriptedSocket]:
     """The sockets the next transmitters get."""
     waiting: list[ScriptedSocket] = []
     monkeypatch.setattr(socket, "socket", lambda *_: waiting.pop(0))
-    yield waiting
+    return waiting
 
 
 def a_transmitter(wire: ScriptedSocket, opened: list[ScriptedSocket], *, offload: bool = True) -> Transmitter:
