@@ -31,7 +31,7 @@ from intergroup_core.wire.run import Run
 MILLISECOND = 1_000_000
 MICROSECOND = 1_000
 PUMP_BYTES = 250_000
-"""What one stimulus emits at most, give or take a message: the network takes it while it is warm, and others get a turn."""
+"""What one stimulus emits, give or take a message: the network takes it while it is warm, and others get a turn."""
 
 
 class Endpoint:

@@ -10,6 +10,8 @@ import sys
 import time
 from collections.abc import Callable
 
+import numpy as np
+
 from intergroup_core.benchmarks.channel import Fields, parse_line, say
 from intergroup_core.benchmarks.loss import LossyListener
 from intergroup_core.benchmarks.tally import Tally
@@ -20,11 +22,10 @@ from intergroup_core.runtime.listener import Listener
 from intergroup_core.runtime.member import Member
 from intergroup_core.runtime.opening import open_member
 from intergroup_core.wire.chunk import Chunk
+from intergroup_core.wire.records import LENGTH_BYTES, RecordBatch
 
 _FIRST_ID = 0x1000
 _STAMP = struct.Struct("<q")
-_SEND_BYTES = 500_000
-"""Records given to a member in one call."""
 
 
 def _member(task: Fields, on_event: Callable[[Event], None] | None) -> Member:
@@ -109,17 +110,21 @@ def _ignore(event: Event) -> None:
 
 async def _send_until(member: Member, task: Fields, end: int) -> Fields:
     size = task["record_bytes"]
-    records = [bytes([(number * 37 + task["number"]) % 256]) * size for number in range(max(1, _SEND_BYTES // size))]
+    count = max(1, Config().send.bundle_bytes // (size + LENGTH_BYTES))
+    records = [bytes([(number * 37 + task["number"]) % 256]) * size for number in range(count)]
+    given = _batch(records) if task["batches"] else records
     rounds = 0
     while time.monotonic_ns() < end:
-        await member.send_many(records)
+        await member.send_many(given)
         rounds += 1
     firsts = sum(record[0] for record in records)
-    return {
-        "records": rounds * len(records),
-        "bytes": rounds * len(records) * size,
-        "first_bytes": rounds * firsts,
-    }
+    return {"records": rounds * count, "bytes": rounds * count * size, "first_bytes": rounds * firsts}
+
+
+def _batch(records: list[bytes]) -> RecordBatch:
+    """The records end to end, as an Arrow column has them."""
+    offsets = np.cumsum([0, *map(len, records)], dtype=np.int64)
+    return RecordBatch(offsets, np.frombuffer(b"".join(records), dtype=np.uint8))
 
 
 def stamp(task: Fields) -> None:

@@ -34,6 +34,8 @@ class Shape:
     """A record and its length fill one frame of the default size."""
     hosts: bool = False
     """Whether every member has a network namespace of its own."""
+    batches: bool = True
+    """Whether records are handed over end to end, as an Arrow column has them, or as a list of bytes objects."""
     by_record: bool = False
     """Whether the figure is records and not bytes a second."""
 
@@ -50,9 +52,11 @@ class Shape:
 SHAPES = (
     Shape(name="one sender, rto, GSO/GRO"),
     Shape(name="one sender, rso, GSO/GRO", service="rso"),
+    Shape(name="one sender, rto, GSO/GRO, lists of records", batches=False),
     Shape(name="one sender, rto, plain datagrams", offload=False),
     Shape(name="three senders, rto, GSO/GRO", senders=3, receivers=0),
     Shape(name="100-byte records, rto, GSO/GRO", record_bytes=100, by_record=True),
+    Shape(name="100-byte records, rto, GSO/GRO, lists of records", record_bytes=100, by_record=True, batches=False),
     Shape(name="one sender, two receivers in namespaces, rto, GSO/GRO", receivers=2, hosts=True),
 )
 
@@ -181,6 +185,7 @@ async def start_group(
         "frame_bytes": shape.frame_bytes,
         "record_bytes": shape.record_bytes,
         "digest": shape.senders > 1,
+        "batches": shape.batches,
         **more,
     }
     members = []

@@ -24,38 +24,18 @@ Records = Sequence[bytes] | RecordBatch
 
 
 class _Block:
-    """The records of one call: `sizes` of each, `ends` of each with its length counted."""
+    """The records of one call, taken from the front."""
 
-    __slots__ = ("_records", "_total", "ends", "sizes", "start", "taken")
+    __slots__ = ("_ends", "_records", "_total", "sizes", "start", "taken")
 
-    def __init__(self, records: Records, sizes: NDArray[np.int64]) -> None:
+    def __init__(self, records: Records, sizes: NDArray[np.int64], total: int) -> None:
         self._records = records
+        self._total = total
+        self._ends: NDArray[np.int64] | None = None
         self.sizes = sizes
-        self.ends = np.cumsum(sizes) if len(sizes) > 1 else sizes.copy()
-        self.ends += _LENGTHS[: len(sizes)] if len(sizes) <= len(_LENGTHS) else _lengths(len(sizes))
-        self._total = int(self.ends[-1])
         self.start = 0
         self.taken = 0
         """Bytes of the records before `start`, lengths counted."""
-
-    def take(self, room: int, most: int, parts: list[Bytes | bytes]) -> NDArray[np.int64] | None:
-        """The sizes of the next records that fit; their bytes are added to the parts."""
-        count = len(self.sizes)
-        if self.fits(room) and count - self.start <= most:
-            stop = count
-        else:
-            stop = int(np.searchsorted(self.ends, self.taken + room, side="right"))
-            stop = min(stop, self.start + most)
-        start = self.start
-        if stop == start:
-            return None
-        records = self._records
-        if isinstance(records, RecordBatch):
-            parts.append(records.data[int(records.offsets[start]) : int(records.offsets[stop])])
-        else:
-            parts.extend(records if stop - start == count else records[start:stop])
-        self.start, self.taken = stop, int(self.ends[stop - 1])
-        return self.sizes[start:stop]
 
     def fits(self, room: int) -> bool:
         return self._total - self.taken <= room
@@ -64,12 +44,30 @@ class _Block:
     def empty(self) -> bool:
         return self.start == len(self.sizes)
 
+    def take(self, room: int, most: int, parts: list[Bytes | bytes]) -> NDArray[np.int64] | None:
+        """The sizes of the next records that fit; their bytes are added to the parts."""
+        start, count = self.start, len(self.sizes)
+        if self.fits(room) and count - start <= most:
+            stop, taken = count, self._total
+        else:
+            ends = self._running_ends()
+            stop = min(int(np.searchsorted(ends, self.taken + room, side="right")), start + most)
+            if stop == start:
+                return None
+            taken = int(ends[stop - 1])
+        records = self._records
+        if isinstance(records, RecordBatch):
+            parts.append(records.data[int(records.offsets[start]) : int(records.offsets[stop])])
+        else:
+            parts.extend(records if stop - start == count else records[start:stop])
+        self.start, self.taken = stop, taken
+        return self.sizes[start:stop]
 
-def _lengths(count: int) -> NDArray[np.int64]:
-    return np.arange(LENGTH_BYTES, LENGTH_BYTES * (count + 1), LENGTH_BYTES, dtype=np.int64)
-
-
-_LENGTHS = _lengths(4_096)
+    def _running_ends(self) -> NDArray[np.int64]:
+        """Where each record ends, lengths counted: needed only by a block that is cut."""
+        if self._ends is None:
+            self._ends = np.cumsum(self.sizes + LENGTH_BYTES)
+        return self._ends
 
 
 class Outbox:
@@ -105,7 +103,7 @@ class Outbox:
         total = int(sizes.sum()) + LENGTH_BYTES * len(sizes)
         if self._blocks and total > self.free:
             raise Backpressure(f"{total} bytes offered, the send queue has room for {self.free}: wait for room")
-        self._blocks.append(_Block(records, sizes))
+        self._blocks.append(_Block(records, sizes, total))
         self.bytes += total
 
     def first_payload_bytes(self) -> int:
@@ -139,5 +137,5 @@ class Outbox:
 
 def _sizes(records: Records) -> NDArray[np.int64]:
     if isinstance(records, RecordBatch):
-        return np.diff(records.offsets)
+        return records.offsets[1:] - records.offsets[:-1]
     return np.fromiter(map(len, records), dtype=np.int64, count=len(records))

@@ -7,6 +7,7 @@ import ctypes
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _ABSOLUTE = 1
@@ -21,13 +22,19 @@ class _TimerSpec(ctypes.Structure):
 
 
 class Alarm:
-    """Calls back once its deadline has come; a timerfd, so that a wait of 100 microseconds is not one of 1,000."""
+    """Calls back once its deadline has come; a timerfd, so that a wait of 100 microseconds is not one of 1,000.
+
+    The timer is set only when the loop has had a turn without a new deadline: deadlines move on with every
+    stimulus, and setting a timer that is the machine's next costs as much as sending a burst.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
         self._loop = loop
         self._callback = callback
+        self._deadline: int | None = None
         self._armed: int | None = None
-        self._soon: asyncio.Handle | None = None
+        self._moved = False
+        self._turn: asyncio.Handle | None = None
         self._spec = _TimerSpec()
         self._fd = _libc.timerfd_create(time.CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)
         if self._fd < 0:
@@ -35,36 +42,44 @@ class Alarm:
         loop.add_reader(self._fd, self._fired)
 
     def wake_by(self, deadline: int | None) -> None:
-        """Call back at a time of the monotonic clock, in nanoseconds, or somewhat before.
+        """Call back at a time of the monotonic clock, in nanoseconds, and no more at the one said before."""
+        self._deadline = deadline
+        self._moved = True
+        if self._turn is None:
+            self._turn = self._loop.call_soon(self._next_turn)
 
-        An earlier deadline stays armed: deadlines move on with every stimulus, and a call too early costs
-        less than setting the timer anew each time.
-        """
-        if deadline is None or (self._armed is not None and self._armed <= deadline):
+    def _next_turn(self) -> None:
+        self._turn = None
+        deadline = self._deadline
+        if deadline is None:
             return
         if deadline <= time.monotonic_ns():
-            self._armed = 0
-            self._soon = self._loop.call_soon(self._ring)
-            return
+            self._ring()
+        elif self._moved:
+            self._moved = False
+            self._turn = self._loop.call_soon(self._next_turn)
+        elif self._armed is None or deadline < self._armed:
+            self._arm(deadline)
+
+    def _arm(self, deadline: int) -> None:
         self._armed = deadline
         value = self._spec.value
-        value.seconds, value.nanoseconds = divmod(max(deadline, 1), 1_000_000_000)
+        value.seconds, value.nanoseconds = divmod(deadline, 1_000_000_000)
         _libc.timerfd_settime(self._fd, _ABSOLUTE, ctypes.byref(self._spec), None)
 
     def _fired(self) -> None:
-        try:
+        with suppress(BlockingIOError):  # set anew between the wake-up and here
             os.read(self._fd, 8)
-        except BlockingIOError:
-            return  # moved to a later time between the wake-up and here
-        if self._armed != 0:
-            self._ring()
+            self._armed = None
+        if self._turn is None:
+            self._next_turn()
 
     def _ring(self) -> None:
-        self._armed = None
+        self._deadline = None
         self._callback()
 
     def close(self) -> None:
-        if self._soon is not None:
-            self._soon.cancel()
+        if self._turn is not None:
+            self._turn.cancel()
         self._loop.remove_reader(self._fd)
         os.close(self._fd)

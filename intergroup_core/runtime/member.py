@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Self, assert_never
 
+from intergroup_core.delivery.outbox import Records
 from intergroup_core.effects import Deliver, Effect, Install, Multicast, Order, SendRoom, Stable, Suspect
 from intergroup_core.endpoint import Endpoint
 from intergroup_core.errors import Backpressure, LocalProtocolError
@@ -54,12 +55,12 @@ class Member:
         self._carry_out(self.endpoint.start(now()))
         return self
 
-    def send(self, records: Sequence[bytes]) -> None:
+    def send(self, records: Records) -> None:
         """Hand records over at once; Backpressure where the queue does not take them all."""
         self._check_open()
         self._carry_out(self.endpoint.send(records, now()))
 
-    async def send_many(self, records: Sequence[bytes]) -> None:
+    async def send_many(self, records: Records) -> None:
         """Hand records over, waiting until the queue takes them; an empty one takes any number."""
         while True:
             try:

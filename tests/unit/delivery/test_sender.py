@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 from random import Random
 from typing import Any
 
@@ -56,7 +57,7 @@ def test_frames_take_consecutive_seqs_and_timestamps_over_messages() -> None:
     emissions = emitted(sender)
     runs = [run for emission in emissions for run in emission.runs]
     assert len(emissions) == 3
-    for before, behind in zip(runs, runs[1:], strict=False):
+    for before, behind in itertools.pairwise(runs):
         assert behind.seq == before.last_seq + 1
         assert behind.timestamp > before.last_timestamp
     assert sender.promised == runs[-1].last_timestamp
