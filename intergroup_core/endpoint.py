@@ -73,11 +73,11 @@ class Endpoint:
         self._order = ReliableTimestampOrdered(me, view.members, start, self.counters) if self._ordered else None
         self._delivery = self._make_delivery(points, start)
         self._multicast = (
-            ReliableMulticast(me, points, start, config, distances, rng, self.counters, recovered)
+            ReliableMulticast(me, self._view_tag, points, start, config, distances, rng, self.counters, recovered)
             if self._follows
             else None
         )
-        self._reports = FlatReports(me, counted, points, config.report, config.group.frame_bytes)
+        self._reports = FlatReports(me, self._view_tag, counted, points, config.report, config.group.frame_bytes)
         self._sender = (
             Sender(config, self._maker, clock, Pacer(config.send, rng), self.counters, points[me])
             if me in view.members
@@ -222,7 +222,10 @@ class Endpoint:
         if run.source not in multicast.receptions or run.view_tag != self._view_tag:
             counters.drop("view", run.count)
             return
-        if run.source != self.me and not self._believes(run.source, run.last_timestamp, now):
+        if run.source == self.me:
+            multicast.echoed(run, now.mono)
+            return
+        if not self._believes(run.source, run.last_timestamp, now):
             multicast.refused(run, now.mono)
             return
         self._heard = max(self._heard, run.last_timestamp)
@@ -252,6 +255,9 @@ class Endpoint:
             return
         if member not in self._counted:
             self.counters.drop("member")
+            return
+        if message.view_tag != self._view_tag:
+            self.counters.drop("view")
             return
         match message:
             case Report():
@@ -294,6 +300,7 @@ class Endpoint:
     def _settle(self, now: Instant) -> list[Effect]:
         """Send what may be sent, deliver what may be delivered, tell what must be told."""
         if self._sender is not None:
+            self._sender.stable(self._reports.stable(self.acknowledged))
             self._pump(self._sender, now)
         self._deliver(now)
         if self._multicast is not None:
@@ -363,8 +370,6 @@ class Endpoint:
             self.stable = Timestamp(stable)
             if multicast.buffer.drop_stable(stable):
                 self._effects.append(Stable(self.stable))
-            if self._sender is not None:
-                self._sender.stable(stable)
         if now.mono >= self._reports.next_deadline() and not self._congested:
             self._report(multicast, now)
 

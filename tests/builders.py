@@ -135,6 +135,7 @@ def a_report(
 ) -> Report:
     return Report(
         member=member,
+        view_tag=a_view().id.tag,
         serial=serial,
         acknowledged=Timestamp(acknowledged),
         contiguous=tuple((contiguous or {}).items()),
@@ -145,6 +146,7 @@ def a_report(
 def a_request(requester: MemberId = B, *wanted: Span | Promise) -> RepairRequest:
     return RepairRequest(
         requester=requester,
+        view_tag=a_view().id.tag,
         ranges=tuple((each.source, each.first, each.last) for each in wanted if isinstance(each, Span)),
         promises=tuple((each.source, each.timestamp) for each in wanted if isinstance(each, Promise)),
     )

@@ -12,7 +12,7 @@ from intergroup_core.benchmarks.processes import Workers
 from intergroup_core.benchmarks.throughput import Place, Progress, Shape, raw_address, start_group
 
 RECORD_BYTES = 64
-GAP_MS = 2.0
+GAP_MS = 5.0
 """Time between two records; longer than any delivery takes, so that none waits for another."""
 
 

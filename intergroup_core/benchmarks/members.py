@@ -9,6 +9,7 @@ import struct
 import sys
 import time
 from collections.abc import Callable
+from random import Random
 
 import numpy as np
 
@@ -94,13 +95,13 @@ async def _flood(task: Fields) -> None:
         say(kind="ready")
         begin = (await orders.next())["at"]
         end = begin + round(task["seconds"] * 1e9)
+        tally.watch(begin + round(task["warm_up"] * 1e9), end)
         if task["sends"]:
             say(kind="sent", **await _send_until(member, task, end))
         expected = (await orders.next())["records"]
         while task["reads"] and tally.records < expected:
             await asyncio.sleep(0.01)
-        warm = begin + round(task["warm_up"] * 1e9)
-        _say_result(member, order=tally.order, **tally.sums(), **tally.growth(warm, end))
+        _say_result(member, order=tally.order, **tally.sums(), **tally.growth())
         await orders.next()
 
 
@@ -146,9 +147,10 @@ async def _stamp(task: Fields) -> None:
         say(kind="ready")
         await orders.next()
         if task["number"] == 0:
+            gaps = Random(1)  # even gaps would fall into step with timers
             for _ in range(task["count"]):
                 member.send([_STAMP.pack(time.monotonic_ns()).ljust(task["record_bytes"], b"\0")])
-                await asyncio.sleep(task["gap_ms"] / 1_000)
+                await asyncio.sleep(gaps.uniform(0.5, 1.5) * task["gap_ms"] / 1_000)
             say(kind="sent")
         await orders.next()
         while len(delays) < task["count"]:

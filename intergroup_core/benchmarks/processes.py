@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -60,8 +61,10 @@ class Worker:
         return fields
 
     async def end(self) -> None:
-        with suppress(ProcessLookupError):
-            self._process.kill()
+        if self._process.returncode is None:
+            # Not by Popen, which would collect the exit status that the event loop waits for.
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
         await self._process.wait()
 
 

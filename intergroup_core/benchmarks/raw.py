@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import select
 import socket
 import struct
 import time
 from contextlib import suppress
+from random import Random
 
 from intergroup_core.benchmarks.channel import Fields, hear, say
 from intergroup_core.ids import MemberId
@@ -18,6 +20,7 @@ _IDLE_SECONDS = 0.5
 """A receiver has seen the end when nothing came for so long."""
 _EXCHANGE_AHEAD = 1_000_000
 """Bytes a process of an exchange may be ahead of what it received."""
+_EXCHANGE_WAIT_MS = 20
 _PING = struct.Struct("<QQQQ")
 """A number, and the sender where a frame has it."""
 
@@ -96,6 +99,8 @@ def raw_exchange(task: Fields) -> None:
     drop_own_frames(incoming, MemberId(task["number"]))
     burst, target = _signed(_burst(task), task), (task["host"], task["port"])
     buffer, offload, others = bytearray(_LARGEST), task["offload"], task["processes"] - 1
+    wait = select.poll()
+    wait.register(incoming, select.POLLIN)
     say(kind="ready")
     hear()
     received = sent = 0
@@ -105,11 +110,11 @@ def raw_exchange(task: Fields) -> None:
     while time.perf_counter() < end:
         if sent * others <= received + ahead:
             sent += outgoing.sendto(burst, target)
-        try:
+        elif not wait.poll(_EXCHANGE_WAIT_MS):
+            ahead += _EXCHANGE_AHEAD  # what was lost must not stop everybody for ever
+        with suppress(BlockingIOError):
             for _ in range(others + 1):
                 received += incoming.recvmsg_into([buffer], 64)[0] if offload else incoming.recv_into(buffer)
-        except BlockingIOError:
-            ahead += 16  # what was lost must not stop everybody for ever
     say(kind="result", bytes=received + sent, seconds=time.perf_counter() - begin)
 
 
@@ -148,6 +153,7 @@ async def _ping(task: Fields) -> None:
     loop.add_reader(incoming, readable)
     say(kind="ready")
     await asyncio.to_thread(hear)
+    gaps = Random(1)
     for number in range(1, task["count"] + 1):
         missing, answered = task["answerers"], loop.create_future()
         ping = _PING.pack(number, 0, 0, task["number"])
@@ -155,7 +161,7 @@ async def _ping(task: Fields) -> None:
         outgoing.sendto(ping, target)
         with suppress(TimeoutError):
             await asyncio.wait_for(answered, 1.0)
-        await asyncio.sleep(task["gap_ms"] / 1_000)
+        await asyncio.sleep(gaps.uniform(0.5, 1.5) * task["gap_ms"] / 1_000)
     loop.remove_reader(incoming)
     say(kind="result", microseconds=trips)
 

@@ -12,12 +12,13 @@ from intergroup_core.benchmarks.channel import Fields
 from intergroup_core.runtime.inbox import Event
 from intergroup_core.wire.chunk import Chunk
 
-SAMPLE_NS = 20_000_000
+Sample = tuple[int, int, int]
+"""An instant, and the bytes and records up to it."""
 _NAME = struct.Struct("<QQ").pack
 
 
 class Tally:
-    """Sums over records, how they grew in time, and a digest of the order in which messages came."""
+    """Sums over records, how they grew while watched, and a digest of the order in which messages came."""
 
     def __init__(self, *, digest: bool) -> None:
         self.records = 0
@@ -25,8 +26,9 @@ class Tally:
         self.first_bytes = 0
         self.messages = 0
         self._order = hashlib.blake2b(digest_size=16) if digest else None
-        self._samples: list[tuple[int, int, int]] = []
-        self._next_sample = 0
+        self._begin = self._end = 0
+        self._first: Sample | None = None
+        self._last: Sample = (0, 0, 0)
 
     def add(self, event: Event) -> None:
         if not isinstance(event, Chunk):
@@ -42,17 +44,19 @@ class Tally:
             first = event.run.seq
             for end in event.run.ends:
                 self._order.update(_NAME(event.source, first + end))
-        at = time.monotonic_ns()
-        if at >= self._next_sample:
-            self._next_sample = at + SAMPLE_NS
-            self._samples.append((at, self.bytes, self.records))
+        if self._begin <= (at := time.monotonic_ns()) <= self._end:
+            self._last = (at, self.bytes, self.records)
+            self._first = self._first or self._last
 
-    def growth(self, begin: int, end: int) -> Fields:
-        """Bytes and records a second between two instants."""
-        inside = [sample for sample in self._samples if begin <= sample[0] <= end]
-        if len(inside) < 2:
+    def watch(self, begin: int, end: int) -> None:
+        """Measure growth between two instants of the monotonic clock."""
+        self._begin, self._end = begin, end
+
+    def growth(self) -> Fields:
+        """Bytes and records a second from the first to the last delivery inside what was watched."""
+        if self._first is None or self._first == self._last:
             return {"bytes_per_s": 0.0, "records_per_s": 0.0}
-        (at, size, count), (later, larger, more) = inside[0], inside[-1]
+        (at, size, count), (later, larger, more) = self._first, self._last
         seconds = (later - at) / 1e9
         return {"bytes_per_s": (larger - size) / seconds, "records_per_s": (more - count) / seconds}
 

@@ -82,7 +82,8 @@ def _shown(outcome: Outcome) -> str:
     lines = [
         f"seed {outcome.scenario.seed}: {outcome.scenario.members} senders, {outcome.scenario.receivers} receivers, "
         f"{outcome.virtual_ns / 1e9:.2f} virtual seconds",
-        f"sent {outcome.sent}, delivered {outcome.delivered}, datagrams dropped {outcome.dropped}, views {outcome.views}",
+        f"sent {outcome.sent}, delivered {outcome.delivered}, datagrams dropped {outcome.dropped}, "
+        f"views {outcome.views}",
         f"latency p50 {outcome.latency_ms['p50']:.2f} ms, p99 {outcome.latency_ms['p99']:.2f} ms; "
         f"largest buffer {outcome.buffers_max_bytes} bytes",
         f"requests per loss {outcome.requests_per_loss:.2f}, repairs per loss {outcome.repairs_per_loss:.2f}",

@@ -20,7 +20,7 @@ from intergroup_core.wire.records import (
 from intergroup_core.wire.run import Bytes
 
 Records = Sequence[bytes] | RecordBatch
-"""What may be sent: a sequence of records, or a batch that already has them end to end."""
+"""What may be sent: a sequence of records, or a batch that has them end to end and must not change until it is sent."""
 
 
 class _Block:
@@ -93,6 +93,8 @@ class Outbox:
             raise LocalProtocolError("send takes a sequence of records; wrap a single one in a list")
         if not len(records):
             return
+        if not isinstance(records, RecordBatch):
+            records = tuple(records)  # the caller may do with its list what it likes
         sizes = _sizes(records)
         largest = int(sizes.max())
         if largest > self._max_message:

@@ -13,6 +13,8 @@ from intergroup_core.ids import MemberId, Timestamp
 from intergroup_core.wire.messages import Report
 
 MILLISECOND = 1_000_000
+NO_WINDOW = 1 << 62
+"""A seq nobody reaches: a sender alone waits for no one."""
 
 
 class FlatReports:
@@ -24,12 +26,14 @@ class FlatReports:
     def __init__(
         self,
         me: MemberId,
+        view_tag: int,
         counted: Iterable[MemberId],
         activations: dict[MemberId, int],
         config: ReportConfig,
         frame_bytes: int,
     ) -> None:
         self._me = me
+        self._view_tag = view_tag
         self._activation = activations.get(me, 1)
         self._others = dict.fromkeys(member for member in counted if member != me)
         self._reports: dict[MemberId, Report] = {}
@@ -67,8 +71,8 @@ class FlatReports:
         return min(acknowledged, self._least_of_others) if self._others else acknowledged
 
     def lowest_contiguous(self, source: MemberId) -> int:
-        """The last seq of a source that every other counted member has."""
-        return min((self._contiguous(member, source) for member in self._others), default=0)
+        """The last seq of a source that every other counted member has; without others, anything."""
+        return min((self._contiguous(member, source) for member in self._others), default=NO_WINDOW)
 
     def slowest(self) -> MemberId | None:
         """The member whose room ends the window first."""
@@ -94,7 +98,7 @@ class FlatReports:
         return self._contiguous(member, self._me) + room
 
     def _window(self) -> int:
-        return min((self._window_of(member) for member in self._others), default=1 << 62)
+        return min((self._window_of(member) for member in self._others), default=NO_WINDOW)
 
     def data_arrived(self, frames: int, now: int) -> None:
         """Frames came in: report soon, or at once when much of the room is used."""
@@ -121,6 +125,7 @@ class FlatReports:
         self._due_at = now + self._idle_ns
         return Report(
             member=self._me,
+            view_tag=self._view_tag,
             serial=self._serial,
             acknowledged=Timestamp(acknowledged),
             contiguous=tuple(contiguous.items()),

@@ -36,6 +36,7 @@ class ReliableMulticast:
     def __init__(
         self,
         me: MemberId,
+        view_tag: int,
         activations: Mapping[MemberId, int],
         start: int,
         config: Config,
@@ -45,6 +46,7 @@ class ReliableMulticast:
         recovered: Callable[[MemberId, int, int], None] | None = None,
     ) -> None:
         self._me = me
+        self._view_tag = view_tag
         self._counters = counters
         self._distances = distances
         self._requests = RequestScheduler(config.repair, distances, rng, recovered)
@@ -61,6 +63,11 @@ class ReliableMulticast:
         """This member's own frames: here by definition."""
         self.receptions[self._me].store(run)
         self.buffer.add(run)
+
+    def echoed(self, run: Run, now: int) -> None:
+        """This member's own frames, come back: news only where somebody else repaired them."""
+        if run.repaired:
+            self._repairs.repaired(run.source, run.seq, run.last_seq, now)
 
     def arrived(self, run: Run, now: int) -> list[Run]:
         """Frames from the network; the runs that are contiguous because of them, in order."""
@@ -157,6 +164,7 @@ class ReliableMulticast:
         if asked.spans or asked.promises:
             due.request = RepairRequest(
                 requester=self._me,
+                view_tag=self._view_tag,
                 ranges=tuple((span.source, span.first, span.last) for span in asked.spans),
                 promises=tuple(asked.promises),
             )

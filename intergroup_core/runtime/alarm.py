@@ -21,11 +21,15 @@ class _TimerSpec(ctypes.Structure):
     _fields_ = (("interval", _Timespec), ("value", _Timespec))
 
 
+BUSY_NS = 200_000
+"""Deadlines said at shorter intervals come from a busy loop."""
+
+
 class Alarm:
     """Calls back once its deadline has come; a timerfd, so that a wait of 100 microseconds is not one of 1,000.
 
-    The timer is set only when the loop has had a turn without a new deadline: deadlines move on with every
-    stimulus, and setting a timer that is the machine's next costs as much as sending a burst.
+    Deadlines move on with every stimulus, and setting a timer that is the machine's next costs as much as
+    sending a burst: on a busy loop it is set only after a turn in which no new deadline was said.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
@@ -33,6 +37,7 @@ class Alarm:
         self._callback = callback
         self._deadline: int | None = None
         self._armed: int | None = None
+        self._said_at = 0
         self._moved = False
         self._turn: asyncio.Handle | None = None
         self._spec = _TimerSpec()
@@ -45,18 +50,28 @@ class Alarm:
         """Call back at a time of the monotonic clock, in nanoseconds, and no more at the one said before."""
         self._deadline = deadline
         self._moved = True
-        if self._turn is None:
+        if deadline is None or self._turn is not None:
+            return
+        now = time.monotonic_ns()
+        busy = now - self._said_at < BUSY_NS
+        self._said_at = now
+        if busy or deadline <= now:
             self._turn = self._loop.call_soon(self._next_turn)
+        elif self._armed is None or deadline < self._armed:
+            self._arm(deadline)
 
     def _next_turn(self) -> None:
         self._turn = None
         deadline = self._deadline
         if deadline is None:
             return
-        if deadline <= time.monotonic_ns():
-            self._ring()
+        now = time.monotonic_ns()
+        if deadline <= now:
+            self._deadline = None
+            self._callback()
         elif self._moved:
             self._moved = False
+            self._said_at = now
             self._turn = self._loop.call_soon(self._next_turn)
         elif self._armed is None or deadline < self._armed:
             self._arm(deadline)
@@ -72,11 +87,8 @@ class Alarm:
             os.read(self._fd, 8)
             self._armed = None
         if self._turn is None:
+            self._moved = False
             self._next_turn()
-
-    def _ring(self) -> None:
-        self._deadline = None
-        self._callback()
 
     def close(self) -> None:
         if self._turn is not None:

@@ -121,7 +121,10 @@ class Member:
                 break
 
     def _due(self) -> None:
-        self._carry_out(self.endpoint.tick(now()))
+        # What has arrived comes first: somebody waits for the answer, and it may settle what is due.
+        self._readable()
+        if not self._closed:
+            self._carry_out(self.endpoint.tick(now()))
 
     def _transmit(self, data: memoryview | bytes, segment: int) -> None:
         if self._unsent:

@@ -21,6 +21,8 @@ from intergroup_core.runtime.transmitter import Transmitter
 
 BUFFER_PER_ROOM = 2
 """Socket buffer kept for each byte of room reported: the kernel charges a datagram more than its length."""
+LEAST_ROOM_BYTES = 10_000
+"""Some room is always reported: a sender that may send nothing would never learn more."""
 
 
 def open_member(
@@ -52,7 +54,7 @@ def open_member(
         view=view,
         counted=counted,
         service=service,
-        config=_within_buffer(config, listener.buffer_bytes),
+        config=within_buffer(config, listener.buffer_bytes),
         clock=HybridClock(),
         distances=ConstantDistance(round(config.repair.distance_start_us * 1_000)),
         rng=Random(SystemRandom().getrandbits(64)),
@@ -60,7 +62,7 @@ def open_member(
     return Member(endpoint, listener, transmitter, app_queue_bytes=config.network.app_queue_bytes, on_event=on_event)
 
 
-def _within_buffer(config: Config, granted: int) -> Config:
+def within_buffer(config: Config, granted: int) -> Config:
     """The room a member reports is never more than its socket holds while the member is busy (D10)."""
-    room = min(config.report.room_bytes, granted // BUFFER_PER_ROOM)
+    room = min(config.report.room_bytes, max(LEAST_ROOM_BYTES, granted // BUFFER_PER_ROOM))
     return dataclasses.replace(config, report=dataclasses.replace(config.report, room_bytes=room))

@@ -46,8 +46,8 @@ class SimCluster:
     """Senders first, then receivers; everything random comes from the seed.
 
     `skew_ns` is how far wall clocks are off, `resolution_ns` how coarse they are, `wake_ns` how long a member takes
-    to turn to what arrived. `run` plays the workload and the faults, then leaves the network quiet until everything should have arrived;
-    `check` holds the trace to the properties.
+    to turn to what arrived. `run` plays the workload and the faults, then leaves the network quiet until everything
+    should have arrived, and holds the trace to the properties.
     """
 
     def __init__(
@@ -67,9 +67,11 @@ class SimCluster:
         skew_ns: int = 30 * MILLISECOND,
         resolution_ns: int = 1_000,
         wake_ns: int = 200_000,
+        quiet_limit_ns: int = QUIET_LIMIT_NS,
     ) -> None:
         self.seed = seed
         self._wake_ns = wake_ns
+        self._quiet_limit_ns = quiet_limit_ns
         self.config = config or Config.test()
         self.scheduler = Scheduler()
         count = senders + receivers
@@ -209,7 +211,7 @@ class SimCluster:
             member.accept_sending()
         self.network.conditions = self.network.conditions.quiet()
         self.network.heal_all()
-        end = self.scheduler.now + QUIET_LIMIT_NS
+        end = self.scheduler.now + self._quiet_limit_ns
         while self.scheduler.now < end and not self._settled():
             self.run_for(QUIET_STEP_NS)
         for member in self.members:

@@ -82,8 +82,8 @@ def plan_faults(names: Iterable[str], *, members: int, duration_ns: int, rng: Ra
         if name not in FAULT_NAMES:
             raise ConfigError(f"there is no fault {name!r}; there are {', '.join(FAULT_NAMES)}")
         # One crash leaves the most to look at; the others come and go.
-        for _ in range(1 if name == "crash" else rng.randint(1, 3)):
-            plan.append(_fault(name, members, duration_ns, rng))
+        times = 1 if name == "crash" else rng.randint(1, 3)
+        plan.extend(_fault(name, members, duration_ns, rng) for _ in range(times))
     return tuple(sorted(plan, key=lambda fault: fault.at))
 
 

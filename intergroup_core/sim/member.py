@@ -231,7 +231,7 @@ class SimMember:
         """The network takes nothing more from this member."""
         if self.alive and self._refused is None:
             self._refused = []
-            self._perform(self.endpoint.congested(self.clock.now()))
+            self.endpoint.congested(self.clock.now())
             self._rearm()
 
     def accept_sending(self) -> None:

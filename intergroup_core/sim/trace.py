@@ -113,9 +113,7 @@ class Ended(NamedTuple):
     unsent: int
 
 
-Event = (
-    Sent | Promised | Delivered | Ordered | Installed | StableDropped | GapAnnounced | Suspected | Crashed | Ended
-)
+Event = Sent | Promised | Delivered | Ordered | Installed | StableDropped | GapAnnounced | Suspected | Crashed | Ended
 
 _KINDS: dict[str, type[Any]] = {
     kind.__name__.lower(): kind
@@ -151,8 +149,7 @@ class Trace:
         head = {
             "format": FORMAT,
             "members": [
-                [member.id, member.name, member.service.value, member.sender, member.counted]
-                for member in self.members
+                [member.id, member.name, member.service.value, member.sender, member.counted] for member in self.members
             ],
             "seed": self.seed,
             "version": VERSION,
@@ -192,11 +189,12 @@ def payload_of(records: Sequence[bytes]) -> bytes:
 def describe(event: Event) -> dict[str, Any]:
     """An event for people and for JSON: ids as 16 hex digits."""
     shown: dict[str, Any] = {"event": _NAMES[type(event)]}
+    value: Any
     for field, value in zip(event._fields, event, strict=True):
         if field in ("member", "source", "suspect"):
             shown[field] = f"{value:016x}"
         elif field == "members":
-            shown[field] = [f"{member:016x}" for member in value]  # type: ignore[union-attr]
+            shown[field] = [f"{member:016x}" for member in value]
         else:
             shown[field] = value
     return shown

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Sequence
 
+from intergroup_core.config import HEADER_BYTES
 from intergroup_core.ids import MemberId
 from intergroup_core.sim.network import Dropped
 from intergroup_core.sim.trace import Promised, Sent, Trace, digest_of, payload_of
 from intergroup_core.wire.control import decode_control
-from intergroup_core.wire.header import HEADER, HEADER_BYTES, Flag, FrameType
+from intergroup_core.wire.header import HEADER, Flag, FrameType
 from intergroup_core.wire.messages import RepairRequest
 
 Frame = tuple[MemberId, int]
 """A frame's source and seq."""
+MAX_RANGE = 100_000
+"""Frames of one requested range that are counted; only a planted bug asks for more."""
 
 
 class _Outgoing:
@@ -64,7 +67,7 @@ class WireTap:
             self._frame(at, member, memoryview(data)[start : start + segment])
 
     def _frame(self, at: int, member: MemberId, frame: memoryview) -> None:
-        (_, _, kind, flags, _, _, length, fragment, _, sender, seq, timestamp) = HEADER.unpack_from(frame)
+        (_, _, kind, flags, _, view_tag, length, fragment, _, sender, seq, timestamp) = HEADER.unpack_from(frame)
         self.frames[kind] += 1
         self.bytes[kind] += len(frame)
         if kind == FrameType.DATA:
@@ -73,10 +76,11 @@ class WireTap:
             self._trace.events.append(Promised(at, member, seq, timestamp))
         elif kind == FrameType.REQUEST:
             body = bytes(frame[HEADER_BYTES : HEADER_BYTES + length])
-            request = decode_control(FrameType.REQUEST, sender, body)
+            request = decode_control(FrameType.REQUEST, sender, view_tag, body)
             assert isinstance(request, RepairRequest)
             self.promise_requests += len(request.promises)
             for source, first, last in request.ranges:
+                last = min(last, first + MAX_RANGE)
                 self.requests.update((source, asked) for asked in range(first, last + 1))
         elif kind == FrameType.REPAIR:
             (_, _, inner, _, _, _, _, _, _, source, repaired, _) = HEADER.unpack_from(frame, HEADER_BYTES)
@@ -119,4 +123,3 @@ class WireTap:
     @property
     def repairs_per_loss(self) -> float:
         return sum(self.repairs.values()) / len(self.lost) if self.lost else 0.0
-

@@ -1,8 +1,8 @@
 """A multilinear checksum over 64-bit words, computed for a whole run of frames at once.
 
 The sum of word times weight modulo 2^64, of which the upper half is kept. The weights are odd and chosen so
-that any single flipped bit changes the result; other errors escape with a chance of about 2^-32. It costs a
-third of a CRC32C per frame because one numpy call serves every frame of a run (docs/decisions/0002).
+that any single flipped bit changes the result. It is weaker for errors that touch only the topmost bits of
+several words; docs/decisions/0002 says how much, and why it is this and not a CRC.
 """
 
 from __future__ import annotations

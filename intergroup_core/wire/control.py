@@ -35,30 +35,33 @@ def encode_control(message: ControlMessage) -> tuple[FrameType, bytes]:
             return FrameType.REPORT, msgpack.packb(body)
 
 
-def decode_control(kind: FrameType, sender: MemberId, body: bytes) -> ControlMessage | None:
+def decode_control(kind: FrameType, sender: MemberId, view_tag: int, body: bytes) -> ControlMessage | None:
     """The message in a body, or None where the body is not one."""
     try:
-        fields = msgpack.unpackb(body, use_list=True, max_array_len=MAX_ITEMS, max_map_len=0, max_ext_len=0)
+        most = min(MAX_ITEMS, len(body))
+        fields = msgpack.unpackb(body, use_list=True, max_array_len=most, max_map_len=0, max_ext_len=0)
         if kind is FrameType.REQUEST:
-            return _decode_request(sender, fields)
-        return _decode_report(sender, fields)
+            return _decode_request(sender, view_tag, fields)
+        return _decode_report(sender, view_tag, fields)
     except (_BadBody, ValueError, TypeError, msgpack.UnpackException, RecursionError):
         return None
 
 
-def _decode_request(sender: MemberId, fields: Any) -> RepairRequest:
+def _decode_request(sender: MemberId, view_tag: int, fields: Any) -> RepairRequest:
     ranges, promises = _array(fields, 2)
     return RepairRequest(
         requester=sender,
+        view_tag=view_tag,
         ranges=tuple(_range(entry) for entry in _array(ranges)),
         promises=tuple(_promise(entry) for entry in _array(promises)),
     )
 
 
-def _decode_report(sender: MemberId, fields: Any) -> Report:
+def _decode_report(sender: MemberId, view_tag: int, fields: Any) -> Report:
     serial, acknowledged, contiguous, room_frames = _array(fields, 4)
     return Report(
         member=sender,
+        view_tag=view_tag,
         serial=_integer(serial, MAX_SEQ),
         acknowledged=Timestamp(_integer(acknowledged, MAX_TIMESTAMP)),
         contiguous=tuple(_position(entry) for entry in _array(contiguous)),

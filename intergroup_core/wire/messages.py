@@ -25,6 +25,7 @@ class RepairRequest:
     """Asks for ranges of frames, and for promises at or above a timestamp (T3.2.1, R1, D13)."""
 
     requester: MemberId
+    view_tag: int
     ranges: tuple[tuple[MemberId, int, int], ...]
     promises: tuple[tuple[MemberId, Timestamp], ...] = ()
 
@@ -34,6 +35,7 @@ class Report:
     """What a member acknowledges, how far it has each source, and what it still takes (D10)."""
 
     member: MemberId
+    view_tag: int
     serial: int
     acknowledged: Timestamp
     contiguous: tuple[tuple[MemberId, int], ...]

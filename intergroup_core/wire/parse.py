@@ -164,7 +164,7 @@ def _parse_frame(frame: Words, group_tag: int, counters: Counters, repairer: int
         return _parse_frame(frame[HEADER_WORDS:], group_tag, counters, sender)
     if kind in (FrameType.REQUEST, FrameType.REPORT):
         body = frame.view(np.uint8)[HEADER_BYTES : HEADER_BYTES + length].tobytes()
-        message = decode_control(FrameType(kind), MemberId(sender), body)
+        message = decode_control(FrameType(kind), MemberId(sender), view_tag, body)
         if message is None:
             counters.drop("body")
         return message

@@ -32,11 +32,13 @@ THREE_FRAMES = [b"first", b"", bytes(range(200))]
 PADDED = [bytes([fill]) * 100 for fill in range(0x61, 0x67)]
 ASKED = RepairRequest(
     requester=SENDER,
+    view_tag=VIEW_TAG,
     ranges=((OTHER, 5, 9), (SENDER, 1, (1 << 48) - 1)),
     promises=((OTHER, TIMESTAMP),),
 )
 TOLD = Report(
     member=SENDER,
+    view_tag=VIEW_TAG,
     serial=258,
     acknowledged=TIMESTAMP,
     contiguous=((SENDER, SEQ), (OTHER, 0)),

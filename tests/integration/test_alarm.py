@@ -44,9 +44,35 @@ def test_an_earlier_deadline_replaces_a_later_one() -> None:
     assert begin + 1_000_000 <= rang[0] < begin + 3_600_000_000_000
 
 
-def test_a_later_deadline_does_not_put_off_an_earlier_one() -> None:
-    begin, rang = rung_at(1_000_000, 3_600_000_000_000)
-    assert rang[0] < begin + 3_600_000_000_000
+def test_a_later_deadline_replaces_an_earlier_one() -> None:
+    begin, rang = rung_at(1_000_000, 4_000_000)
+    assert len(rang) == 1
+    assert rang[0] >= begin + 4_000_000
+
+
+def test_a_deadline_put_off_while_the_timer_runs_is_kept_and_no_other() -> None:
+    async def scenario() -> tuple[int, list[int]]:
+        rang: list[int] = []
+        done = asyncio.Event()
+
+        def ring() -> None:
+            rang.append(time.monotonic_ns())
+            done.set()
+
+        alarm = Alarm(asyncio.get_running_loop(), ring)
+        begin = time.monotonic_ns()
+        alarm.wake_by(begin + 2_000_000)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        alarm.wake_by(begin + 5_000_000)
+        async with asyncio.timeout(30):
+            await done.wait()
+        alarm.close()
+        return begin, rang
+
+    begin, rang = asyncio.run(scenario())
+    assert len(rang) == 1
+    assert rang[0] >= begin + 5_000_000
 
 
 def test_a_deadline_that_is_past_rings_once() -> None:

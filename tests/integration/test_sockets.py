@@ -180,3 +180,16 @@ def test_an_interface_that_cannot_join_is_an_error_that_says_what_to_do(sockets:
         sockets.listener()
     with pytest.raises(NetworkUnavailable, match=r"cannot send to .*gone.*network\.interface"):
         sockets.transmitter()
+
+
+def test_memory_that_nobody_looks_at_is_used_again_from_its_beginning(sockets: Sockets) -> None:
+    listener, transmitter = sockets.listener(), sockets.transmitter()
+    places = set()
+    for _ in range(5):
+        transmitter.send(a_datagram(1), FRAME)
+        assert select.select([listener], [], [], 10.0)[0]
+        arrival = listener.receive()
+        assert arrival is not None
+        places.add(arrival.data.ctypes.data)
+        del arrival
+    assert len(places) == 1

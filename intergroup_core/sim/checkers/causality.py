@@ -36,7 +36,9 @@ def dependencies(history: History, *, ordered_only: bool) -> Ints:
         if kind is Sent:
             rows[message] = known[:]
             known[sources[message]] = max(known[sources[message]], ranks[message])
-        elif kind is Ordered or (kind is Delivered and not (ordered_only and services[event.member] is not Service.RTO)):
+        elif kind is Ordered or (
+            kind is Delivered and not (ordered_only and services[event.member] is not Service.RTO)
+        ):
             row = rows[message]
             if row is not None:
                 known[:] = map(max, known, row)

@@ -126,9 +126,7 @@ class History:
 
     def _stream(self, key: tuple[MemberId, bool, int], rows: list[tuple[int, ...]], opened: int) -> Stream:
         member = self.members[key[0]]
-        positions, messages, sources, seqs, timestamps, digests = (
-            np.array(rows, dtype=np.int64).reshape(-1, 6).T.copy()
-        )
+        positions, messages, sources, seqs, timestamps, digests = np.array(rows, dtype=np.int64).reshape(-1, 6).T.copy()
         return Stream(
             member=member,
             service=Service.RTO if key[1] else member.service,
@@ -152,10 +150,10 @@ class History:
         return [stream for stream in self.streams if stream.ordered]
 
     def delivery(self, stream: Stream, at: int | np.int64) -> Event:
-        return self.events[stream.positions[at]]
+        return self.events[int(stream.positions[at])]
 
     def sending(self, message: int | np.int64) -> Event:
-        return self.events[self.position[message]]
+        return self.events[int(self.position[message])]
 
     @cached_property
     def connected(self) -> frozenset[MemberId]:

@@ -31,6 +31,13 @@ def test_what_was_seen_is_below_what_is_stamped_later() -> None:
     assert clock.last == START + 10**9 + 1
 
 
+def test_even_the_very_next_timestamp_is_not_given_twice() -> None:
+    clock = HybridClock()
+    first = clock.stamp(1, T0)
+    clock.observe(first + 1)
+    assert clock.stamp(1, T0) == first + 2
+
+
 @given(
     st.lists(
         st.one_of(

@@ -104,7 +104,6 @@ def test_a_single_record_must_be_wrapped(single: bytes) -> None:
     assert not outbox
 
 
-@pytest.mark.xfail(reason="the queue keeps the caller's own list until its records are sent")
 def test_what_the_caller_does_with_its_list_afterwards_is_its_own_affair() -> None:
     outbox = an_outbox()
     mine = [b"one", b"two"]

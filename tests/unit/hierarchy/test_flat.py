@@ -5,15 +5,16 @@ from typing import Any
 from intergroup_core.config import ReportConfig
 from intergroup_core.hierarchy.flat import FlatReports
 from intergroup_core.ids import MemberId
-from tests.builders import START, T0, A, B, C, R, a_report, millis
+from tests.builders import START, T0, VIEW, A, B, C, R, a_report, millis
 
 NOW = T0.mono
 FRAME = 1_000
+VIEW_TAG = VIEW.id.tag
 
 
 def flat(me: MemberId = A, counted: tuple[MemberId, ...] = (A, B, R), **settings: Any) -> FlatReports:
     config = ReportConfig(**{"busy_ms": 2.0, "idle_ms": 100.0, "room_bytes": 400_000, "room_fraction": 0.25} | settings)
-    return FlatReports(me, counted, {A: 1, B: 1}, config, FRAME)
+    return FlatReports(me, VIEW_TAG, counted, {A: 1, B: 1}, config, FRAME)
 
 
 def test_nothing_is_stable_until_every_counted_member_has_reported() -> None:
@@ -79,7 +80,7 @@ def test_before_a_member_reports_little_room_is_assumed() -> None:
 
 def test_the_window_of_a_later_activation_starts_there() -> None:
     config = ReportConfig()
-    reports = FlatReports(A, (A, B), {A: 500, B: 1}, config, FRAME)
+    reports = FlatReports(A, VIEW_TAG, (A, B), {A: 500, B: 1}, config, FRAME)
     assert reports.window == 499 + FlatReports.INITIAL_FRAMES
     assert reports.lowest_contiguous(A) == 499
 

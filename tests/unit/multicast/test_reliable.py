@@ -13,6 +13,7 @@ from tests.builders import (
     DISTANCE_NS,
     START,
     T0,
+    VIEW,
     A,
     B,
     C,
@@ -28,6 +29,7 @@ from tests.builders import (
 
 NOW = T0.mono
 LONG = millis(100)
+VIEW_TAG = VIEW.id.tag
 
 
 def a_multicast(
@@ -38,6 +40,7 @@ def a_multicast(
 ) -> ReliableMulticast:
     return ReliableMulticast(
         me,
+        VIEW_TAG,
         {A: 1, B: 1, C: 1},
         START,
         a_config(),
@@ -191,7 +194,7 @@ def test_a_wanted_promise_is_asked_for_until_it_comes() -> None:
     multicast = a_multicast()
     multicast.want_promise(B, START + 40, NOW)
     request = due_within(multicast, NOW, LONG).request
-    assert request == RepairRequest(requester=A, ranges=(), promises=((B, Timestamp(START + 40)),))
+    assert request == RepairRequest(requester=A, view_tag=VIEW_TAG, ranges=(), promises=((B, Timestamp(START + 40)),))
     multicast.keepalive(keepalive(B, 0, START + 40), NOW + millis(5))
     multicast.promise_reached(B)
     assert due_within(multicast, NOW, LONG).request is None

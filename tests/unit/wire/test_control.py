@@ -17,6 +17,9 @@ members = st.integers(0, (1 << 64) - 1).map(MemberId)
 seqs = st.integers(0, MAX_SEQ)
 timestamps = st.integers(0, MAX_TIMESTAMP).map(Timestamp)
 
+tags = st.integers(0, (1 << 32) - 1)
+VIEW_TAG = 7
+
 
 @st.composite
 def spans(draw: st.DrawFn) -> tuple[MemberId, int, int]:
@@ -27,12 +30,14 @@ def spans(draw: st.DrawFn) -> tuple[MemberId, int, int]:
 requests = st.builds(
     RepairRequest,
     requester=members,
+    view_tag=tags,
     ranges=st.lists(spans(), max_size=80).map(tuple),
     promises=st.lists(st.tuples(members, timestamps), max_size=20).map(tuple),
 )
 reports = st.builds(
     Report,
     member=members,
+    view_tag=tags,
     serial=seqs,
     acknowledged=timestamps,
     contiguous=st.lists(st.tuples(members, seqs), max_size=40).map(tuple),
@@ -47,7 +52,7 @@ def sender_of(message: ControlMessage) -> MemberId:
 @given(st.one_of(requests, reports))
 def test_a_control_message_comes_back_as_it_was(message: ControlMessage) -> None:
     kind, body = encode_control(message)
-    assert decode_control(kind, sender_of(message), body) == message
+    assert decode_control(kind, sender_of(message), message.view_tag, body) == message
 
 
 GOOD_REQUEST: list[Any] = [[[A, 1, 5]], [[B, START]]]
@@ -55,8 +60,8 @@ GOOD_REPORT: list[Any] = [1, START, [[A, 5]], 100]
 
 
 def test_the_bodies_that_the_next_tests_spoil_are_good() -> None:
-    assert decode_control(FrameType.REQUEST, C, msgpack.packb(GOOD_REQUEST)) is not None
-    assert decode_control(FrameType.REPORT, C, msgpack.packb(GOOD_REPORT)) is not None
+    assert decode_control(FrameType.REQUEST, C, VIEW_TAG, msgpack.packb(GOOD_REQUEST)) is not None
+    assert decode_control(FrameType.REPORT, C, VIEW_TAG, msgpack.packb(GOOD_REPORT)) is not None
 
 
 @pytest.mark.parametrize(
@@ -89,7 +94,7 @@ def test_the_bodies_that_the_next_tests_spoil_are_good() -> None:
     ],
 )
 def test_a_body_that_is_not_a_request_is_none(fields: Any) -> None:
-    assert decode_control(FrameType.REQUEST, C, msgpack.packb(fields)) is None
+    assert decode_control(FrameType.REQUEST, C, VIEW_TAG, msgpack.packb(fields)) is None
 
 
 @pytest.mark.parametrize(
@@ -114,7 +119,7 @@ def test_a_body_that_is_not_a_request_is_none(fields: Any) -> None:
     ],
 )
 def test_a_body_that_is_not_a_report_is_none(fields: Any) -> None:
-    assert decode_control(FrameType.REPORT, C, msgpack.packb(fields)) is None
+    assert decode_control(FrameType.REPORT, C, VIEW_TAG, msgpack.packb(fields)) is None
 
 
 @pytest.mark.parametrize(
@@ -141,12 +146,12 @@ def test_a_body_that_is_not_a_report_is_none(fields: Any) -> None:
 )
 @pytest.mark.parametrize("kind", [FrameType.REQUEST, FrameType.REPORT])
 def test_bytes_that_are_no_msgpack_array_are_none(kind: FrameType, body: bytes) -> None:
-    assert decode_control(kind, C, body) is None
+    assert decode_control(kind, C, VIEW_TAG, body) is None
 
 
 @given(st.sampled_from([FrameType.REQUEST, FrameType.REPORT]), st.binary(max_size=200))
 def test_any_bytes_are_read_without_raising(kind: FrameType, body: bytes) -> None:
-    message = decode_control(kind, C, body)
+    message = decode_control(kind, C, VIEW_TAG, body)
     assert message is None or encode_control(message)[0] is kind
 
 
@@ -155,5 +160,5 @@ def test_a_good_body_with_any_byte_changed_is_read_without_raising(fields: list[
     kind = FrameType.REQUEST if fields is GOOD_REQUEST else FrameType.REPORT
     body = bytearray(msgpack.packb(fields))
     body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
-    message = decode_control(kind, C, bytes(body))
+    message = decode_control(kind, C, VIEW_TAG, bytes(body))
     assert message is None or sender_of(message) == C

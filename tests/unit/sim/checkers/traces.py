@@ -74,9 +74,7 @@ class Story:
     def crashes(self, member: MemberId) -> None:
         self.trace.events.append(Crashed(self._at(), member))
 
-    def ends(
-        self, *members: MemberId, connected: bool = True, buffered: int = 0, unsent: int = 0
-    ) -> None:
+    def ends(self, *members: MemberId, connected: bool = True, buffered: int = 0, unsent: int = 0) -> None:
         for member in members:
             self.trace.events.append(Ended(self._at(), member, connected, buffered, unsent))
 
