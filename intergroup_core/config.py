@@ -60,7 +60,7 @@ class GroupConfig:
 class SendConfig:
     """How a sender bundles, paces and bounds what it sends (T4.5, D9 to D11, D13)."""
 
-    bundle_bytes: Annotated[int, Between(1, 8_000_000)] = 490_000
+    bundle_bytes: Annotated[int, Between(1, 8_000_000)] = 980_000
     """Payload of a message packed from small records under load."""
     burst_bytes: Annotated[int, Between(128, MAX_DATAGRAM_BYTES)] = 65_000
     """Bytes handed to the network in one call."""
@@ -148,7 +148,7 @@ class ReportConfig:
     """Longest wait for a report while data arrives."""
     idle_ms: Annotated[float, Between(1, 60_000)] = 250.0
     """Time between reports when nothing changed."""
-    room_bytes: Annotated[int, Between(10_000, 1e10)] = 3_000_000
+    room_bytes: Annotated[int, Between(10_000, 1e10)] = 12_000_000
     """What this member takes beyond what it acknowledged, all senders together."""
     room_fraction: Annotated[float, Between(0.01, 1)] = 0.25
     """Part of the room that, once received, is reported at once."""
@@ -175,7 +175,7 @@ class NetworkConfig:
     """Routers a multicast may cross."""
     offload: bool = True
     """Use UDP GSO and GRO where the kernel has them."""
-    socket_buffer_bytes: Annotated[int, Between(65_536, 2**31 - 1)] = 8_000_000
+    socket_buffer_bytes: Annotated[int, Between(65_536, 2**31 - 1)] = 32_000_000
     """Receive buffer asked of the kernel."""
     app_queue_bytes: Annotated[int, Between(65_536, 1e11)] = 16_000_000
     """Delivered data the application has not taken yet, before the sender is told to wait."""

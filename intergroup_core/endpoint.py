@@ -16,7 +16,7 @@ from intergroup_core.delivery.sender import Sender
 from intergroup_core.delivery.service import DeliveryService
 from intergroup_core.delivery.uu import UnreliableUnordered
 from intergroup_core.effects import Deliver, Effect, Install, Multicast, Order, SendRoom, Stable, Suspect
-from intergroup_core.errors import LocalProtocolError
+from intergroup_core.errors import Backpressure, LocalProtocolError
 from intergroup_core.hierarchy.flat import FlatReports
 from intergroup_core.ids import Instant, MemberId, Service, Timestamp, View, format_member, group_tag
 from intergroup_core.multicast.ranges import Span
@@ -89,7 +89,7 @@ class Endpoint:
         self._stalled_at: int | None = None
         self._heard = 0
         self._more_at: int | None = None
-        self._told_full = False
+        self._refused = False
         self._effects: list[Effect] = []
         self.acknowledged = Timestamp(start)
         """Everything at or below is delivered here."""
@@ -136,7 +136,11 @@ class Endpoint:
         """Records for the group: all are taken, or none and the error says why."""
         if self._sender is None:
             raise LocalProtocolError(f"member {self.name} only receives from group {self.group}; join it as a sender")
-        self._sender.outbox.offer(records)
+        try:
+            self._sender.outbox.offer(records)
+        except Backpressure:
+            self._refused = True
+            raise
         return self._settle(now)
 
     def tick(self, now: Instant) -> list[Effect]:
@@ -302,17 +306,16 @@ class Endpoint:
         if self._sender is not None:
             self._sender.stable(self._reports.stable(self.acknowledged))
             self._pump(self._sender, now)
+            if not self._congested:
+                self._keep_alive(self._sender, now)  # first of all that is not data: others wait for it
         self._deliver(now)
         if self._multicast is not None:
             self._acknowledge(self._multicast, now)
-        if self._sender is not None and not self._congested:
-            self._keep_alive(self._sender, now)
         effects, self._effects = self._effects, []
         return effects
 
     def _pump(self, sender: Sender, now: Instant) -> None:
         assert self._multicast is not None
-        was_full = self._told_full or sender.outbox.free == 0
         self._more_at = None
         emitted = 0
         while sender.outbox and not self._congested:
@@ -332,8 +335,8 @@ class Endpoint:
             if self.service is Service.UU:
                 for run in emission.runs:
                     self._delivery.arrived(run)
-        self._told_full = sender.outbox.free < sender.outbox.bytes
-        if was_full and not self._told_full:
+        if self._refused and sender.outbox.free >= sender.outbox.bytes:
+            self._refused = False
             self._effects.append(SendRoom(sender.outbox.free))
 
     def _window(self) -> int:

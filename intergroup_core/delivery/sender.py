@@ -89,8 +89,12 @@ class Sender:
         if credit < least:
             return least if in_flight <= 0 < credit else 0
         wanted = min(self._config.bundle_bytes, self.outbox.bytes) // self._body
-        if credit < wanted and credit * self.SMALL_WINDOW < window - acknowledged_seq and in_flight > 0:
-            return 0
+        if credit < wanted and in_flight > 0:
+            # Cutting what could go as one message costs a copy and a message more: wait for the reports under way,
+            # unless the window is so small that nothing else would be in flight meanwhile.
+            small = 2 * wanted > window - acknowledged_seq
+            if not small or credit * self.SMALL_WINDOW < window - acknowledged_seq:
+                return 0
         return min(credit, max(unstable_room, least))
 
     def keepalive_frame(self, now: Instant) -> tuple[bytes, Timestamp]:

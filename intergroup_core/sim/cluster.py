@@ -122,6 +122,8 @@ class SimCluster:
             )
         self._plan(faults)
         self._started = False
+        self.ended = False
+        """Whether the quiet phase is over."""
 
     def _member(self, member: TracedMember, distances: Distances, clock: MemberClock) -> SimMember:
         def recovered(source: MemberId, waited_ns: int, distance_ns: int) -> None:
@@ -214,6 +216,7 @@ class SimCluster:
         end = self.scheduler.now + self._quiet_limit_ns
         while self.scheduler.now < end and not self._settled():
             self.run_for(QUIET_STEP_NS)
+        self.ended = True
         for member in self.members:
             if member.alive:
                 self.trace.events.append(

@@ -9,13 +9,13 @@ import traceback
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from random import Random
 
 from intergroup_core.sim.faults import FAULT_NAMES
 from intergroup_core.sim.outcome import TOTALS, play
-from intergroup_core.sim.scenario import Scenario
+from intergroup_core.sim.scenario import DELIVERIES, Scenario
 
 WORST_LOSS = 0.3
 LEAST_MESSAGES = 1_000
@@ -23,13 +23,10 @@ CHUNK = 4
 """Seeds a process takes at once."""
 
 
-def mixed_scenario(seed: int, *, faults: bool = False) -> Scenario:
+def mixed_scenario(seed: int) -> Scenario:
     """Loss up to 30 %, duplication and reordering with mixed services, three senders and two receivers."""
     rng = Random(f"{seed}/mixed")
     loss = rng.choice((0.0, rng.uniform(0, 0.05), rng.uniform(0, WORST_LOSS), rng.uniform(0, WORST_LOSS)))
-    chosen: tuple[str, ...] = ()
-    if faults and rng.random() < 0.5:
-        chosen = tuple(rng.sample(FAULT_NAMES, rng.randint(1, 3)))
     return Scenario(
         seed=seed,
         delivery=rng.choice(("mixed", "mixed", "mixed", "rto")),
@@ -38,10 +35,28 @@ def mixed_scenario(seed: int, *, faults: bool = False) -> Scenario:
         dup=round(rng.uniform(0, 0.1), 3),
         reorder=round(rng.uniform(0, 0.1), 3),
         corrupt=rng.choice((0.0, 0.0, 0.01)),
-        faults=chosen,
         # Losses slow senders down, and what waits travels in fewer messages.
         rate=round(34 + 40 * loss, 1),
         messages=LEAST_MESSAGES,
+    )
+
+
+def wild_scenario(seed: int) -> Scenario:
+    """The same with anything else that may vary: faults, numbers of members, sizes, presets."""
+    rng = Random(f"{seed}/wild")
+    scenario = mixed_scenario(seed)
+    if rng.random() < 0.3:
+        return scenario
+    members = rng.choice((1, 2, 3, 3, 4, 6))
+    return replace(
+        scenario,
+        members=members,
+        receivers=rng.randint(0 if members > 1 else 1, 4),
+        delivery=rng.choice(DELIVERIES),
+        faults=tuple(rng.sample(FAULT_NAMES, rng.randint(0, 3))),
+        rate=round(3 * scenario.rate / members, 1),
+        size=rng.choice((1, 30, 100, 100, 300)),
+        preset=rng.choice(("test", "test", "test", "lan", "wan")),
     )
 
 
@@ -125,7 +140,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
     arguments = parser.parse_args()
     seeds = range(arguments.first, arguments.first + arguments.seeds)
-    scenarios = [mixed_scenario(seed, faults=True) for seed in seeds]
+    scenarios = [wild_scenario(seed) for seed in seeds]
     tally = Tally()
     started = shown = time.monotonic()
     for part in run_parallel(scenarios, arguments.jobs):

@@ -84,12 +84,12 @@ class FrameMaker:
     def _write_full(self, frames: Words, payload: Payload, seq: int, timestamp: int, tail: int | None) -> None:
         count = len(frames)
         body = self.frame_bytes - HEADER_BYTES
-        first = (_DATA_WORD, self.view_tag | body << LENGTH_SHIFT, self.group_tag, self.sender, seq, timestamp)
-        # One pass over the headers: each of them is a cache line of its own.
-        np.add(_STEPS[:count], np.array(first, dtype=np.uint64), out=frames[:, :HEADER_WORDS])
         payloads = frames.view(np.uint8)[:, HEADER_BYTES:]
         whole = count if tail is None else count - 1
         payload.copy_rows(payloads[:whole])
+        first = (_DATA_WORD, self.view_tag | body << LENGTH_SHIFT, self.group_tag, self.sender, seq, timestamp)
+        # One pass over the headers: each of them is a cache line of its own.
+        np.add(_STEPS[:count], np.array(first, dtype=np.uint64), out=frames[:, :HEADER_WORDS])
         if tail is not None:
             payloads[whole, :tail] = payload.slice(whole * body, whole * body + tail)
             payloads[whole, tail:] = 0

@@ -7,6 +7,7 @@ Whatever is wrong is dropped and counted under its cause; nothing here raises on
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -45,6 +46,8 @@ _U32 = np.uint64(32)
 _U48 = np.uint64(48)
 _SHORT = np.uint64(0xFFFF)
 _ONE = np.uint64(1)
+FEW = 8
+"""One in so many frames at most starts a new run or ends a message where a buffer is taken apart piece by piece."""
 _LAST = int(Flag.LAST)
 _FULL_DATA = np.uint64(MAGIC_VERSION | FrameType.DATA << TYPE_SHIFT)
 _LAST_DATA = np.uint64(MAGIC_VERSION | FrameType.DATA << TYPE_SHIFT | _LAST << FLAG_SHIFT)
@@ -175,17 +178,27 @@ def _parse_frame(frame: Words, group_tag: int, counters: Counters, repairer: int
 def _parse_frames(frames: Words, group_tag: int, counters: Counters, repairer: int | None) -> Iterator[Parsed]:
     """Many frames of one size: data and repairs by vector, anything else one by one."""
     head = np.ascontiguousarray(frames[:, :HEADER_WORDS].T)
-    ends = np.flatnonzero(head[0] >> _U32 != _FULL_DATA)
-    if len(ends) * 4 <= len(frames) + 4 and check_frames(frames).all():
-        run = _one_run(frames, head, ends.tolist(), group_tag, repairer)
+    sound = check_frames(frames)
+    broken = (head[2:, 1:] - head[2:, :-1] != _RUN_STEP).any(axis=0)
+    breaks = np.flatnonzero(broken)
+    if not sound.all() or len(breaks) * FEW > len(frames):
+        yield from _parse_mixed(frames, head, sound, group_tag, counters, repairer)
+        return
+    ends = np.flatnonzero(head[0] >> _U32 != _FULL_DATA).tolist()
+    start = 0
+    for stop in [*(breaks + 1).tolist(), len(frames)]:
+        inside = ends[bisect_left(ends, start) : bisect_left(ends, stop)]
+        here, piece = head[:, start:stop], frames[start:stop]
+        run = _one_run(piece, here, [end - start for end in inside], group_tag, repairer)
         if run is not None:
             yield run
-            return
-    yield from _parse_mixed(frames, head, group_tag, counters, repairer)
+        else:
+            yield from _parse_mixed(piece, here, sound[start:stop], group_tag, counters, repairer)
+        start = stop
 
 
 def _one_run(frames: Words, head: Words, ends: list[int], group_tag: int, repairer: int | None) -> Run | None:
-    """The usual case: every frame continues the one before it, and few end a message."""
+    """The usual case: frames that continue each other and of which few end a message."""
     count = len(frames)
     body = frames.shape[1] * 8 - HEADER_BYTES
     word, source, seq, timestamp = head[1, 0].item(), head[3, 0].item(), head[4, 0].item(), head[5, 0].item()
@@ -193,7 +206,7 @@ def _one_run(frames: Words, head: Words, ends: list[int], group_tag: int, repair
         return None
     if not 0 < seq <= MAX_SEQ + 1 - count or not 0 < timestamp <= MAX_TIMESTAMP + 1 - count:
         return None
-    if not (head[2:, 1:] - head[2:, :-1] == _RUN_STEP).all():
+    if len(ends) * FEW > count + FEW:
         return None
     view_tag, fragment = word & 0xFFFFFFFF, word >> FRAGMENT_SHIFT
     full = view_tag | body << LENGTH_SHIFT
@@ -217,14 +230,13 @@ def _one_run(frames: Words, head: Words, ends: list[int], group_tag: int, repair
 
 
 def _parse_mixed(
-    frames: Words, head: Words, group_tag: int, counters: Counters, repairer: int | None
+    frames: Words, head: Words, good: NDArray[np.bool_], group_tag: int, counters: Counters, repairer: int | None
 ) -> Iterator[Parsed]:
     """Several senders, several runs, or something that is not sound data among them."""
     body = frames.shape[1] * 8 - HEADER_BYTES
     upper = head[0] >> _U32
     length = (head[1] >> _U32) & _SHORT
     last = upper == _LAST_DATA
-    good = check_frames(frames)
     good &= head[2] == np.uint64(group_tag)
     good &= (last & (length <= np.uint64(body))) | ((upper == _FULL_DATA) & (length == np.uint64(body)))
     good &= (head[4] - _ONE) < np.uint64(MAX_SEQ)

@@ -73,6 +73,8 @@ class History:
         self._table(trace.events)
         self.streams = self._streams(trace)
         self.crashed = {event.member for event in trace.events if type(event) is Crashed}
+        self.dependencies: dict[bool, Ints] = {}
+        """Causes of every message, once somebody worked them out."""
         self.ended = {event.member: event for event in trace.events if type(event) is Ended}
 
     def _table(self, events: list[Event]) -> None:

@@ -1,0 +1,29 @@
+"""Simulated groups that are held to every property when their test is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from intergroup_core.sim.checkers import check
+from intergroup_core.sim.cluster import SimCluster
+
+
+@pytest.fixture
+def a_cluster() -> Iterator[Callable[..., SimCluster]]:
+    """Makes clusters; at the end of the test each is left to settle and its trace is checked."""
+    made: list[SimCluster] = []
+
+    def make(**settings: Any) -> SimCluster:
+        cluster = SimCluster(**({"seed": 1, "senders": 3, "receivers": 2} | settings))
+        made.append(cluster)
+        return cluster
+
+    yield make
+    for cluster in made:
+        if not cluster.ended:
+            cluster.settle()
+        violations = check(cluster.trace)
+        assert not violations, "\n".join(map(str, violations))
