@@ -17,7 +17,6 @@ from intergroup_core.wire.records import (
     RecordBatch,
     pack_sized,
 )
-from intergroup_core.wire.run import Bytes
 
 Records = Sequence[bytes] | RecordBatch
 """What may be sent: a sequence of records, or a batch that has them end to end and must not change until it is sent."""
@@ -44,7 +43,7 @@ class _Block:
     def empty(self) -> bool:
         return self.start == len(self.sizes)
 
-    def take(self, room: int, most: int, parts: list[Bytes | bytes]) -> NDArray[np.int64] | None:
+    def take(self, room: int, most: int, parts: list[memoryview | bytes]) -> NDArray[np.int64] | None:
         """The sizes of the next records that fit; their bytes are added to the parts."""
         start, count = self.start, len(self.sizes)
         if self.fits(room) and count - start <= most:
@@ -57,7 +56,7 @@ class _Block:
             taken = int(ends[stop - 1])
         records = self._records
         if isinstance(records, RecordBatch):
-            parts.append(records.data[int(records.offsets[start]) : int(records.offsets[stop])])
+            parts.append(records.data[int(records.offsets[start]) : int(records.offsets[stop])].data)
         else:
             parts.extend(records if stop - start == count else records[start:stop])
         self.start, self.taken = stop, taken
@@ -117,7 +116,7 @@ class Outbox:
         """The payload of the next message, of at least one record and else within a limit, and its records."""
         room = max(limit, self.first_payload_bytes()) - COUNT_BYTES
         sizes: list[NDArray[np.int64]] = []
-        parts: list[Bytes | bytes] = []
+        parts: list[memoryview | bytes] = []
         count = 0
         while self._blocks:
             block = self._blocks[0]

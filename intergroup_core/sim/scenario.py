@@ -86,12 +86,13 @@ class Scenario:
         count = self.members + self.receivers
         least, most = FURTHEST_NS[self.preset]
         furthest = rng.randint(least, most)
+        config = self._config(rng)
         return SimCluster(
             seed=self.seed,
             senders=self.members,
             receivers=self.receivers,
             services=self._services(count, rng),
-            config=self._config(rng),
+            config=config,
             conditions=Conditions(
                 loss=self.loss,
                 mean_burst=self.burst,
@@ -107,7 +108,7 @@ class Scenario:
             workload=Workload(
                 rate=self.rate,
                 size=self.size,
-                large_size=50 * self.size,
+                large_size=min(50 * self.size, config.group.max_message_bytes),
                 answer=rng.choice((0.0, 0.02)),
                 duty=rng.choice((0.2, 0.4, 0.8)),
                 step_ns=rng.choice((0, 0, 20 * MILLISECOND)),

@@ -23,15 +23,9 @@ def encode_control(message: ControlMessage) -> tuple[FrameType, bytes]:
     """The frame type and body of a control message."""
     match message:
         case RepairRequest():
-            body = [[list(entry) for entry in message.ranges], [list(entry) for entry in message.promises]]
-            return FrameType.REQUEST, msgpack.packb(body)
+            return FrameType.REQUEST, msgpack.packb([message.ranges, message.promises])
         case Report():
-            body = [
-                message.serial,
-                message.acknowledged,
-                [list(entry) for entry in message.contiguous],
-                message.room_frames,
-            ]
+            body = [message.serial, message.acknowledged, message.contiguous, message.room_frames]
             return FrameType.REPORT, msgpack.packb(body)
 
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from intergroup_core.config import HEADER_BYTES
 from intergroup_core.ids import MemberId, Timestamp
 from intergroup_core.wire.checksum import Words, seal_frame, seal_frames
 from intergroup_core.wire.header import (
     FLAG_SHIFT,
     FRAGMENT_SHIFT,
     HEADER,
-    HEADER_BYTES,
     HEADER_WORDS,
     LENGTH_SHIFT,
     MAGIC_VERSION,
@@ -79,7 +79,7 @@ class FrameMaker:
             self._write_short(last, payload.slice(full * body, size), seq + full, timestamp + full, full)
             frames = last.reshape(1, -1)
             runs.append(Run(self.sender, seq + full, timestamp + full, self.view_tag, frames, full, [0], [tail]))
-        return Emission(memoryview(buffer).cast("B"), self.frame_bytes if full else len(buffer) * 8, runs)
+        return Emission(buffer.data.cast("B"), self.frame_bytes if full else len(buffer) * 8, runs)
 
     def _write_full(self, frames: Words, payload: Payload, seq: int, timestamp: int, tail: int | None) -> None:
         count = len(frames)
@@ -101,7 +101,7 @@ class FrameMaker:
         frame[-1] = 0
         octets = frame.view(np.uint8)
         HEADER.pack_into(
-            memoryview(octets),
+            octets.data,
             0,
             0,
             MAGIC_VERSION,
@@ -151,7 +151,7 @@ class FrameMaker:
         frames[:, 4:HEADER_WORDS] = 0
         frames[:, HEADER_WORDS:] = stored
         seal_frames(frames)
-        return memoryview(frames.reshape(-1)).cast("B"), words * 8
+        return frames.reshape(-1).data.cast("B"), words * 8
 
     def repair(self, stored: bytes) -> bytes:
         """One stored frame of any kind, verbatim inside a Repair frame."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from intergroup_core.config import HEADER_BYTES
 from intergroup_core.counters import Counters
 from intergroup_core.ids import MAX_TIMESTAMP, MemberId, Timestamp
 from intergroup_core.wire.checksum import Words, check_frame, check_frames
@@ -22,7 +23,6 @@ from intergroup_core.wire.header import (
     FLAG_SHIFT,
     FRAGMENT_SHIFT,
     HEADER,
-    HEADER_BYTES,
     HEADER_WORDS,
     KNOWN_FLAGS,
     LENGTH_SHIFT,
@@ -114,7 +114,7 @@ def _parse_frame(frame: Words, group_tag: int, counters: Counters, repairer: int
         counters.drop("length")
         return None
     (stated, magic, kind, flags, _epoch, view_tag, length, fragment, tag, sender, seq, timestamp) = HEADER.unpack_from(
-        frame
+        frame.data
     )
     if magic != MAGIC_VERSION:
         counters.drop("version" if magic & 0xF0 == MAGIC else "magic")

@@ -39,9 +39,9 @@ class Payload:
 
     __slots__ = ("_data", "_head", "_size")
 
-    def __init__(self, head: bytes, data: bytes | Bytes) -> None:
+    def __init__(self, head: bytes, data: bytes | memoryview) -> None:
         self._head = np.frombuffer(head, dtype=np.uint8)
-        self._data: Bytes = np.frombuffer(data, dtype=np.uint8) if isinstance(data, bytes) else data
+        self._data = np.frombuffer(data, dtype=np.uint8)
         self._size = len(self._head) + len(self._data)
 
     def __len__(self) -> int:
@@ -73,7 +73,7 @@ def pack_records(records: Sequence[bytes]) -> Payload:
     return pack_sized(sizes, b"".join(records))
 
 
-def pack_sized(sizes: NDArray[np.integer[Any]], data: bytes | Bytes) -> Payload:
+def pack_sized(sizes: NDArray[np.integer[Any]], data: bytes | memoryview) -> Payload:
     """The same from lengths and bytes that lie end to end."""
     head = np.empty(len(sizes) + 1, dtype="<u4")
     head[0] = len(sizes)

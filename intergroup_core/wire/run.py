@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from intergroup_core.config import HEADER_BYTES
 from intergroup_core.ids import MemberId, Timestamp
 from intergroup_core.wire.checksum import Words
-from intergroup_core.wire.header import HEADER_BYTES
 
 Bytes = NDArray[np.uint8]
 
@@ -65,11 +65,11 @@ class Run:
 
     @property
     def frame_bytes(self) -> int:
-        return self.frames.shape[1] * 8
+        return int(self.frames.shape[1]) * 8
 
     @property
     def nbytes(self) -> int:
-        return self.count * self.frames.shape[1] * 8
+        return self.count * int(self.frames.shape[1]) * 8
 
     def slice(self, start: int, stop: int) -> Run:
         """Frames [start, stop) as a run of their own."""
