@@ -55,6 +55,7 @@ class Endpoint:
         distances: Distances,
         rng: Random,
         activations: Mapping[MemberId, int] | None = None,
+        sources: frozenset[MemberId] | None = None,
         recovered: Callable[[MemberId, int, int], None] | None = None,
     ) -> None:
         self.me, self.name, self.group, self.view, self.service = me, name, group, view, service
@@ -67,11 +68,14 @@ class Endpoint:
         self._view_tag = view.id.tag
         self._maker = FrameMaker(self._tag, me, self._view_tag, config.group.frame_bytes)
         points = dict.fromkeys(view.members, 1) | dict(activations or {})
+        chosen = self._chosen_points(points, sources)
+        if me not in view.members:
+            points = chosen
         start = view.id.start
         self._burst = max(1, config.send.burst_bytes // config.group.frame_bytes) * config.group.frame_bytes
         self._follows = me in view.members or service is not Service.UU
         self._order = ReliableTimestampOrdered(me, view.members, start, self.counters) if self._ordered else None
-        self._delivery = self._make_delivery(points, start)
+        self._delivery = self._make_delivery(chosen, start)
         self._multicast = (
             ReliableMulticast(me, self._view_tag, points, start, config, distances, rng, self.counters, recovered)
             if self._follows
@@ -99,6 +103,16 @@ class Endpoint:
     @property
     def _ordered(self) -> bool:
         return self.me in self.view.members or self.service is Service.RTO
+
+    def _chosen_points(self, points: dict[MemberId, int], sources: frozenset[MemberId] | None) -> dict[MemberId, int]:
+        """The activation points of the sources this member follows: all of them unless `rso` names some (D12)."""
+        if sources is None:
+            return points
+        if self.service is not Service.RSO or not sources or not sources <= points.keys():
+            raise LocalProtocolError(
+                f"member {self.name} of group {self.group} chose sources; that needs rso and senders of the view"
+            )
+        return {source: points[source] for source in points if source in sources}
 
     def _make_delivery(self, points: Mapping[MemberId, int], start: int) -> DeliveryService:
         match self.service:
@@ -224,7 +238,7 @@ class Endpoint:
         if multicast is None:
             return
         if run.source not in multicast.receptions or run.view_tag != self._view_tag:
-            counters.drop("view", run.count)
+            counters.drop(self._refusal(run.source, run.view_tag), run.count)
             return
         if run.source == self.me:
             multicast.echoed(run, now.mono)
@@ -245,7 +259,7 @@ class Endpoint:
         if multicast is None or source == self.me:
             return
         if source not in multicast.receptions or keepalive.view_tag != self._view_tag:
-            self.counters.drop("view")
+            self.counters.drop(self._refusal(source, keepalive.view_tag))
             return
         if not self._believes(source, keepalive.timestamp, now):
             return
@@ -278,6 +292,10 @@ class Endpoint:
             if any(source == self.me for source, _ in request.promises):
                 sender.keepalive.wanted(now.mono)
         multicast.requested(request, now.mono)
+
+    def _refusal(self, source: MemberId, view_tag: int) -> str:
+        """Why a frame is passed over: another view, or a source this member does not follow."""
+        return "source" if view_tag == self._view_tag and source in self.view.members else "view"
 
     def _believes(self, source: MemberId, timestamp: int, now: Instant) -> bool:
         assert self._guard is not None, "start comes before receive"

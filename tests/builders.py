@@ -265,6 +265,7 @@ def an_endpoint(
     clock: HybridClock | None = None,
     distances: Distances | None = None,
     activations: Mapping[MemberId, int] | None = None,
+    sources: frozenset[MemberId] | None = None,
     seed: int = 1,
     group: str = GROUP,
 ) -> Endpoint:
@@ -281,6 +282,7 @@ def an_endpoint(
         distances=distances or ConstantDistance(DISTANCE_NS),
         rng=Random(seed),
         activations=activations,
+        sources=sources,
     )
 
 

@@ -95,13 +95,14 @@ class Outbox:
         if not isinstance(records, RecordBatch):
             records = tuple(records)  # the caller may do with its list what it likes
         sizes = _sizes(records)
-        largest = int(sizes.max())
+        alone = len(sizes) == 1  # the usual case of a caller who wants it there soon
+        largest = int(sizes[0]) if alone else int(sizes.max())
         if largest > self._max_message:
             raise MessageTooLarge(
                 f"record {int(sizes.argmax())} has {largest} bytes; the group takes at most {self._max_message}: "
                 "split it or raise group.max_message_bytes at every member"
             )
-        total = int(sizes.sum()) + LENGTH_BYTES * len(sizes)
+        total = (largest if alone else int(sizes.sum())) + LENGTH_BYTES * len(sizes)
         if self._blocks and total > self.free:
             raise Backpressure(f"{total} bytes offered, the send queue has room for {self.free}: wait for room")
         self._blocks.append(_Block(records, sizes, total))

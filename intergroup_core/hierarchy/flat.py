@@ -85,12 +85,14 @@ class FlatReports:
         return min((reports[member].acknowledged for member in self._others), default=Timestamp(0))
 
     def _contiguous(self, member: MemberId, source: MemberId) -> int:
+        """How far a member has a source; a member that does not follow it holds nobody back."""
         report = self._reports.get(member)
-        if report is not None:
-            for known, seq in report.contiguous:
-                if known == source:
-                    return seq
-        return self._activation - 1
+        if report is None:
+            return self._activation - 1
+        for known, seq in report.contiguous:
+            if known == source:
+                return seq
+        return NO_WINDOW
 
     def _window_of(self, member: MemberId) -> int:
         report = self._reports.get(member)

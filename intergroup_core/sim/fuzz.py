@@ -26,7 +26,7 @@ CHUNK = 4
 def mixed_scenario(seed: int) -> Scenario:
     """Loss up to 30 %, duplication and reordering with mixed services, three senders and two receivers."""
     rng = Random(f"{seed}/mixed")
-    loss = rng.choice((0.0, rng.uniform(0, 0.05), rng.uniform(0, WORST_LOSS), rng.uniform(0, WORST_LOSS)))
+    loss = rng.choice((0.0, rng.uniform(0, 0.05), rng.uniform(0, 0.1), rng.uniform(0, WORST_LOSS)))
     return Scenario(
         seed=seed,
         delivery=rng.choice(("mixed", "mixed", "mixed", "rto")),

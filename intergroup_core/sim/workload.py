@@ -23,7 +23,7 @@ class Workload:
     """Bytes of a large record at most."""
     large: float = 0.02
     """Part of the sendings that are large records, of many fragments."""
-    series: float = 0.5
+    series: float = 0.7
     """Part of the sendings that are a series of equal-sized messages, which arrive as one run."""
     bundle: float = 0.1
     """Part of the sendings that are many small records in one call."""
@@ -34,7 +34,7 @@ class Workload:
     step_ns: int = 0
     """Where set, sendings happen at multiples of this time only, so that senders act in the same instant."""
 
-    SERIES = (4, 10)
+    SERIES = (5, 11)
     """Messages in a series."""
     BUNDLE = (5, 40)
     """Records in a bundle."""

@@ -9,8 +9,10 @@ import pytest
 
 from intergroup_core.effects import Effect
 from intergroup_core.endpoint import Endpoint
+from intergroup_core.errors import LocalProtocolError
 from intergroup_core.ids import MemberId, Service
-from intergroup_core.wire.messages import RepairRequest
+from intergroup_core.wire.messages import RepairRequest, Report
+from intergroup_core.wire.run import Run
 from tests.builders import (
     START,
     T0,
@@ -18,9 +20,11 @@ from tests.builders import (
     B,
     C,
     R,
+    a_control_frame,
     a_keepalive,
     a_message,
     a_repair,
+    a_report,
     after,
     an_arrival,
     an_endpoint,
@@ -116,3 +120,40 @@ def test_each_of_several_sources_has_its_own_order_and_activation_point() -> Non
 def test_a_source_that_is_silent_holds_back_no_other() -> None:
     receiver = a_receiver()
     assert delivered(hears(receiver, message(1, B))) == [(B, 1)]
+
+
+# Chosen sources (T4.7.1)
+
+
+def test_a_member_that_chose_its_sources_hears_no_other() -> None:
+    receiver = an_endpoint(R, service=Service.RSO, sources=frozenset({A, C}))
+    receiver.start(T0)
+    assert delivered(hears(receiver, message(1, A), message(1, B), message(1, C))) == [(A, 1), (C, 1)]
+    assert receiver.counters.dropped == {"source": 1}
+
+
+def test_it_neither_asks_for_what_others_sent_nor_waits_for_them() -> None:
+    receiver = an_endpoint(R, service=Service.RSO, sources=frozenset({A}))
+    receiver.start(T0)
+    hears(receiver, message(1, A), message(5, B))
+    assert asked(receiver) == []
+    assert receiver.acknowledged == START + 10
+
+
+def test_a_source_it_did_not_choose_does_not_wait_for_its_room() -> None:
+    receiver = an_endpoint(R, service=Service.RSO, sources=frozenset({A}), counted=(B, R))
+    (report,) = said(receiver.start(T0), Report)
+    assert [source for source, _ in report.contiguous] == [A]
+    sender = an_endpoint(B, counted=(B, R))
+    sender.start(T0)
+    sender.receive(an_arrival(a_control_frame(a_report(R, contiguous={A: 0}, room_frames=1))), T0)
+    sent = [run for _ in range(5) for run in said(sender.send([b"more"], after(millis(50))), Run)]
+    assert len(sent) >= 2
+
+
+@pytest.mark.parametrize(
+    ("service", "sources"), [(Service.RTO, {A}), (Service.UU, {A}), (Service.RSO, set()), (Service.RSO, {R})]
+)
+def test_only_rso_chooses_and_only_among_the_senders(service: Service, sources: set[MemberId]) -> None:
+    with pytest.raises(LocalProtocolError, match="needs rso and senders of the view"):
+        an_endpoint(R, service=service, sources=frozenset(sources))

@@ -137,7 +137,7 @@ def test_a_record_that_is_too_large_is_named_and_nothing_is_sent() -> None:
 
 def test_a_full_queue_refuses_and_takes_nothing_and_tells_when_there_is_room() -> None:
     endpoint = started(A, view=PAIR, config=a_config(send=FAST))
-    told(endpoint, B, T0, room_frames=0)
+    told(endpoint, B, T0, contiguous={A: 0}, room_frames=0)
     record = bytes(90_000)
     while endpoint.send_room > len(record):
         endpoint.send([record], T0)
