@@ -16,7 +16,7 @@ from intergroup_core.delivery.sender import Sender
 from intergroup_core.delivery.service import DeliveryService
 from intergroup_core.delivery.uu import UnreliableUnordered
 from intergroup_core.effects import Deliver, Effect, Install, Multicast, Order, SendRoom, Stable, Suspect
-from intergroup_core.errors import Backpressure, LocalProtocolError
+from intergroup_core.errors import LocalProtocolError
 from intergroup_core.hierarchy.flat import FlatReports
 from intergroup_core.ids import Instant, MemberId, Service, Timestamp, View, format_member, group_tag
 from intergroup_core.multicast.ranges import Span
@@ -93,7 +93,6 @@ class Endpoint:
         self._stalled_at: int | None = None
         self._heard = 0
         self._more_at: int | None = None
-        self._refused = False
         self._effects: list[Effect] = []
         self.acknowledged = Timestamp(start)
         """Everything at or below is delivered here."""
@@ -150,11 +149,7 @@ class Endpoint:
         """Records for the group: all are taken, or none and the error says why."""
         if self._sender is None:
             raise LocalProtocolError(f"member {self.name} only receives from group {self.group}; join it as a sender")
-        try:
-            self._sender.outbox.offer(records)
-        except Backpressure:
-            self._refused = True
-            raise
+        self._sender.outbox.offer(records)
         return self._settle(now)
 
     def tick(self, now: Instant) -> list[Effect]:
@@ -353,8 +348,7 @@ class Endpoint:
             if self.service is Service.UU:
                 for run in emission.runs:
                     self._delivery.arrived(run)
-        if self._refused and sender.outbox.free >= sender.outbox.bytes:
-            self._refused = False
+        if sender.outbox.has_room_again():
             self._effects.append(SendRoom(sender.outbox.free))
 
     def _window(self) -> int:

@@ -69,6 +69,10 @@ class _Block:
         return self._ends
 
 
+ROOM_FRACTION = 4
+"""Who waits for room is told once a quarter of the queue is free, so that it is not woken for every message."""
+
+
 class Outbox:
     """A queue bounded in bytes, from which messages are bundled."""
 
@@ -78,6 +82,8 @@ class Outbox:
         self._blocks: deque[_Block] = deque()
         self.bytes = 0
         """Of records and their lengths."""
+        self._refused = 0
+        """Bytes that somebody was told to wait with."""
 
     def __bool__(self) -> bool:
         return bool(self._blocks)
@@ -104,9 +110,17 @@ class Outbox:
             )
         total = (largest if alone else int(sizes.sum())) + LENGTH_BYTES * len(sizes)
         if self._blocks and total > self.free:
+            self._refused = min(total, self._limit)
             raise Backpressure(f"{total} bytes offered, the send queue has room for {self.free}: wait for room")
         self._blocks.append(_Block(records, sizes, total))
         self.bytes += total
+
+    def has_room_again(self) -> bool:
+        """Whether, for the first time since records were refused, there is room for as many, and not just barely."""
+        if not self._refused or self.free < max(self._refused, self._limit // ROOM_FRACTION):
+            return False
+        self._refused = 0
+        return True
 
     def first_payload_bytes(self) -> int:
         """The least payload the next message can have."""

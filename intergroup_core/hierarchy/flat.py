@@ -35,6 +35,7 @@ class FlatReports:
         self._me = me
         self._view_tag = view_tag
         self._activation = activations.get(me, 1)
+        self._sends = me in activations
         self._others = dict.fromkeys(member for member in counted if member != me)
         self._reports: dict[MemberId, Report] = {}
         self._least_of_others = Timestamp(0)
@@ -62,8 +63,15 @@ class FlatReports:
         if known is not None and report.serial <= known.serial:
             return False
         self._reports[report.member] = report
-        self._least_of_others = self._least()
-        self.window = self._window()
+        # Most reports move neither minimum, and in a large group looking at everybody each time would be all it does.
+        if known is None or known.acknowledged <= self._least_of_others:
+            self._least_of_others = self._least()
+        if self._sends:
+            before, after = self._window_of(known), self._window_of(report)
+            if after <= self.window:
+                self.window = after
+            elif before <= self.window:
+                self.window = self._window()
         return True
 
     def stable(self, acknowledged: int) -> int:
@@ -72,11 +80,11 @@ class FlatReports:
 
     def lowest_contiguous(self, source: MemberId) -> int:
         """The last seq of a source that every other counted member has; without others, anything."""
-        return min((self._contiguous(member, source) for member in self._others), default=NO_WINDOW)
+        return min((self._contiguous(self._reports.get(member), source) for member in self._others), default=NO_WINDOW)
 
     def slowest(self) -> MemberId | None:
         """The member whose room ends the window first."""
-        return min(self._others, key=self._window_of, default=None)
+        return min(self._others, key=lambda member: self._window_of(self._reports.get(member)), default=None)
 
     def _least(self) -> Timestamp:
         reports = self._reports
@@ -84,9 +92,8 @@ class FlatReports:
             return Timestamp(0)
         return min((reports[member].acknowledged for member in self._others), default=Timestamp(0))
 
-    def _contiguous(self, member: MemberId, source: MemberId) -> int:
+    def _contiguous(self, report: Report | None, source: MemberId) -> int:
         """How far a member has a source; a member that does not follow it holds nobody back."""
-        report = self._reports.get(member)
         if report is None:
             return self._activation - 1
         for known, seq in report.contiguous:
@@ -94,13 +101,13 @@ class FlatReports:
                 return seq
         return NO_WINDOW
 
-    def _window_of(self, member: MemberId) -> int:
-        report = self._reports.get(member)
+    def _window_of(self, report: Report | None) -> int:
         room = report.room_frames if report is not None else self.INITIAL_FRAMES
-        return self._contiguous(member, self._me) + room
+        return self._contiguous(report, self._me) + room
 
     def _window(self) -> int:
-        return min((self._window_of(member) for member in self._others), default=NO_WINDOW)
+        reports = self._reports
+        return min((self._window_of(reports.get(member)) for member in self._others), default=NO_WINDOW)
 
     def data_arrived(self, frames: int, now: int) -> None:
         """Frames came in: report soon, or at once when much of the room is used."""

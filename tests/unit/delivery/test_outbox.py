@@ -146,3 +146,18 @@ def test_everything_offered_comes_out_once_in_order_within_the_limits(
         turn += 1
     assert out == [record for records in calls for record in records]
     assert outbox.bytes == 0
+
+
+def test_who_was_refused_is_told_once_that_much_fits_and_a_quarter_is_free() -> None:
+    outbox = Outbox(10_000, max_message_bytes=10_000)
+    for _ in range(9):
+        outbox.offer([bytes(996)])
+    with pytest.raises(Backpressure):
+        outbox.offer([bytes(2_996)])
+    assert not outbox.has_room_again()
+    outbox.bundle(1)
+    assert not outbox.has_room_again()
+    outbox.bundle(1)
+    assert outbox.free == 3_000
+    assert outbox.has_room_again()
+    assert not outbox.has_room_again(), "it is said once"
