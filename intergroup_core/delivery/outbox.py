@@ -69,8 +69,8 @@ class _Block:
         return self._ends
 
 
-ROOM_FRACTION = 4
-"""Who waits for room is told once a quarter of the queue is free, so that it is not woken for every message."""
+ROOM_FRACTION = 8
+"""Who waits for room is told once an eighth of the queue is free, so that it is not woken for every message."""
 
 
 class Outbox:

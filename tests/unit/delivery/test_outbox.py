@@ -148,7 +148,7 @@ def test_everything_offered_comes_out_once_in_order_within_the_limits(
     assert outbox.bytes == 0
 
 
-def test_who_was_refused_is_told_once_that_much_fits_and_a_quarter_is_free() -> None:
+def test_who_was_refused_is_told_once_that_much_fits() -> None:
     outbox = Outbox(10_000, max_message_bytes=10_000)
     for _ in range(9):
         outbox.offer([bytes(996)])
