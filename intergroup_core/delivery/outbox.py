@@ -15,6 +15,7 @@ from intergroup_core.wire.records import (
     MAX_RECORDS,
     Payload,
     RecordBatch,
+    pack_one,
     pack_sized,
 )
 
@@ -147,6 +148,8 @@ class Outbox:
             self.bytes -= block.taken - before
             if block.empty:
                 self._blocks.popleft()
+        if count == 1:
+            return pack_one(parts[0]), 1
         data = parts[0] if len(parts) == 1 else b"".join(parts)
         return pack_sized(sizes[0] if len(sizes) == 1 else np.concatenate(sizes), data), count
 

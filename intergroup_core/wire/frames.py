@@ -63,6 +63,8 @@ class FrameMaker:
         body = self.frame_bytes - HEADER_BYTES
         size = len(payload)
         count = self.frames_for(size)
+        if count == 1:
+            return self._single_message(payload, seq, timestamp)
         tail = size - (count - 1) * body
         even = count >= PADDED_FRAMES or padded(tail) == body
         full = count if even else count - 1
@@ -80,6 +82,31 @@ class FrameMaker:
             frames = last.reshape(1, -1)
             runs.append(Run(self.sender, seq + full, timestamp + full, self.view_tag, frames, full, [0], [tail]))
         return Emission(buffer.data.cast("B"), self.frame_bytes if full else len(buffer) * 8, runs)
+
+    def _single_message(self, payload: Payload, seq: int, timestamp: Timestamp) -> Emission:
+        """A message of one frame, which somebody wants there soon."""
+        frame = bytearray(HEADER_BYTES + padded(len(payload)))
+        HEADER.pack_into(
+            frame,
+            0,
+            0,
+            MAGIC_VERSION,
+            FrameType.DATA,
+            Flag.LAST,
+            0,
+            self.view_tag,
+            len(payload),
+            0,
+            self.group_tag,
+            self.sender,
+            seq,
+            timestamp,
+        )
+        payload.copy_to(memoryview(frame)[HEADER_BYTES:])
+        words = np.frombuffer(frame, dtype=np.uint64)
+        seal_frame(words)
+        run = Run(self.sender, seq, timestamp, self.view_tag, words.reshape(1, -1), 0, [0], [len(payload)])
+        return Emission(memoryview(frame), len(frame), [run])
 
     def _write_full(self, frames: Words, payload: Payload, seq: int, timestamp: int, tail: int | None) -> None:
         count = len(frames)

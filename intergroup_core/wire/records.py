@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from intergroup_core.wire.run import Bytes
 
 COUNT_BYTES = 4
 LENGTH_BYTES = 4
+_ONE_RECORD = struct.Struct("<II")
 MAX_RECORDS = (1 << 24) - 1
 """The upper byte of the count names the layout, of which 0 is the only one."""
 
@@ -37,24 +39,31 @@ class RecordBatch:
 class Payload:
     """A message's payload in two parts, count and lengths and then the records' bytes, copied only into frames."""
 
-    __slots__ = ("_data", "_head", "_size")
+    __slots__ = ("_head", "_tail")
 
     def __init__(self, head: bytes, data: bytes | memoryview) -> None:
-        self._head = np.frombuffer(head, dtype=np.uint8)
-        self._data = np.frombuffer(data, dtype=np.uint8)
-        self._size = len(self._head) + len(self._data)
+        self._head = head
+        self._tail = data
 
     def __len__(self) -> int:
-        return self._size
+        return len(self._head) + len(self._tail)
+
+    def copy_to(self, place: memoryview) -> None:
+        """Write all of it at the beginning of a place that is large enough."""
+        head = len(self._head)
+        place[:head] = self._head
+        place[head : head + len(self._tail)] = self._tail
 
     def slice(self, start: int, stop: int) -> Bytes:
         """Bytes [start, stop) of the two parts laid end to end."""
         head = len(self._head)
+        data = np.frombuffer(self._tail, dtype=np.uint8)
         if start >= head:
-            return self._data[start - head : stop - head]
+            return data[start - head : stop - head]
+        lengths = np.frombuffer(self._head, dtype=np.uint8)
         if stop <= head:
-            return self._head[start:stop]
-        return np.concatenate((self._head[start:], self._data[: stop - head]))
+            return lengths[start:stop]
+        return np.concatenate((lengths[start:], data[: stop - head]))
 
     def copy_rows(self, rows: Bytes) -> None:
         """Fill rows of equal width from the beginning."""
@@ -63,8 +72,12 @@ class Payload:
         if mixed:
             rows[:mixed] = self.slice(0, mixed * width).reshape(mixed, width)
         if count > mixed:
-            start = mixed * width - len(self._head)
-            rows[mixed:] = self._data[start : start + (count - mixed) * width].reshape(count - mixed, width)
+            rows[mixed:] = self.slice(mixed * width, count * width).reshape(count - mixed, width)
+
+
+def pack_one(record: bytes | memoryview) -> Payload:
+    """The payload of a message with a single record."""
+    return Payload(_ONE_RECORD.pack(1, len(record)), record)
 
 
 def pack_records(records: Sequence[bytes]) -> Payload:
