@@ -303,3 +303,37 @@ def delivered(effects: Iterable[Effect], kind: type[Deliver] | type[Order] = Del
 
 def records_delivered(effects: Iterable[Effect]) -> list[bytes]:
     return [r for e in effects if isinstance(e, Deliver) for m in e.chunk.messages() for r in m.records()]
+
+
+FAST = {"bandwidth_start": 1e11, "bandwidth_max": 1e11}
+PAIR = a_view(A, B)
+
+
+def started(me: MemberId = A, **settings: Any) -> Endpoint:
+    endpoint = an_endpoint(me, **settings)
+    endpoint.start(T0)
+    return endpoint
+
+
+def hears(endpoint: Endpoint, *frames: bytes, now: Instant) -> list[Effect]:
+    return endpoint.receive(an_arrival(*frames), now)
+
+
+def ticked(endpoint: Endpoint, until: Instant) -> list[Effect]:
+    """Every effect of the deadlines up to a moment, each at its own time."""
+    effects: list[Effect] = []
+    while (deadline := endpoint.next_deadline()) is not None and deadline <= until.mono:
+        effects += endpoint.tick(after(max(deadline, T0.mono) - T0.mono))
+    return effects
+
+
+def promises(timestamp: int, *sources: MemberId) -> list[bytes]:
+    return [a_keepalive(source, 0, timestamp) for source in sources]
+
+
+def told(endpoint: Endpoint, member: MemberId, now: Instant, **fields: Any) -> list[Effect]:
+    return hears(endpoint, a_control_frame(a_report(member, **fields)), now=now)
+
+
+def runs_said(effects: Iterable[Effect]) -> list[Run]:
+    return said(effects, Run)

@@ -166,8 +166,6 @@ class Member:
                     pass
                 case _:
                     assert_never(effect)
-        if self._room_waiters and not self.endpoint.unsent_bytes:
-            self._wake_senders()  # more than half a queue waits for all of it
         if self._delivered:
             self._hand_over()
         if not self._closed:

@@ -86,22 +86,7 @@ class FrameMaker:
     def _single_message(self, payload: Payload, seq: int, timestamp: Timestamp) -> Emission:
         """A message of one frame, which somebody wants there soon."""
         frame = bytearray(HEADER_BYTES + padded(len(payload)))
-        HEADER.pack_into(
-            frame,
-            0,
-            0,
-            MAGIC_VERSION,
-            FrameType.DATA,
-            Flag.LAST,
-            0,
-            self.view_tag,
-            len(payload),
-            0,
-            self.group_tag,
-            self.sender,
-            seq,
-            timestamp,
-        )
+        frame[:HEADER_BYTES] = self._header(FrameType.DATA, len(payload), 0, seq, timestamp)
         payload.copy_to(memoryview(frame)[HEADER_BYTES:])
         words = np.frombuffer(frame, dtype=np.uint64)
         seal_frame(words)
@@ -127,41 +112,18 @@ class FrameMaker:
     def _write_short(self, frame: Words, source: Bytes, seq: int, timestamp: int, fragment: int) -> None:
         frame[-1] = 0
         octets = frame.view(np.uint8)
-        HEADER.pack_into(
-            octets.data,
-            0,
-            0,
-            MAGIC_VERSION,
-            FrameType.DATA,
-            Flag.LAST,
-            0,
-            self.view_tag,
-            len(source),
-            fragment,
-            self.group_tag,
-            self.sender,
-            seq,
-            timestamp,
-        )
+        octets.data[:HEADER_BYTES] = self._header(FrameType.DATA, len(source), fragment, seq, timestamp)
         octets[HEADER_BYTES : HEADER_BYTES + len(source)] = source
         seal_frame(frame)
 
+    def _header(self, kind: FrameType, length: int, fragment: int, seq: int, timestamp: int) -> bytes:
+        """The header of a frame that ends what it belongs to, its checksum still to be written."""
+        prefix = (0, MAGIC_VERSION, kind, Flag.LAST, 0, self.view_tag, length, fragment)
+        return HEADER.pack(*prefix, self.group_tag, self.sender, seq, timestamp)
+
     def single(self, kind: FrameType, seq: int, timestamp: int, payload: bytes = b"") -> bytes:
         """One frame that stands alone: a keep-alive or a control message."""
-        header = HEADER.pack(
-            0,
-            MAGIC_VERSION,
-            kind,
-            Flag.LAST,
-            0,
-            self.view_tag,
-            len(payload),
-            0,
-            self.group_tag,
-            self.sender,
-            seq,
-            timestamp,
-        )
+        header = self._header(kind, len(payload), 0, seq, timestamp)
         octets = bytearray(header + payload + bytes(padded(len(payload)) - len(payload)))
         seal_frame(np.frombuffer(octets, dtype=np.uint64))
         return bytes(octets)
