@@ -19,6 +19,7 @@ HEADER_BYTES = 48
 
 MAX_DATAGRAM_BYTES = 65_000
 
+QUORUMS = ("none", "majority", "all")
 MAX_FRAMES = 65_000
 """Frames of one message; their index has 16 bits."""
 
@@ -39,9 +40,15 @@ class GroupConfig:
     """Largest record a sender takes; it travels as fragments."""
     clock_bound_ms: Annotated[float, Between(1, 86_400_000)] = 30_000.0
     """How far a sender's timestamp may run ahead of what elapsed time explains (D4)."""
+    quorum: str = "none"
+    """Sites a component needs to send: none, a number, majority or all of the last agreed view's (M11)."""
 
     def __post_init__(self) -> None:
         check("group", self)
+        if self.quorum not in QUORUMS and not (self.quorum.isascii() and self.quorum.isdigit() and int(self.quorum)):
+            raise ConfigError(
+                f"group.quorum is {self.quorum!r}; it must be {', '.join(QUORUMS)} or a number of sites from 1 on"
+            )
         if self.frame_bytes % 8:
             raise ConfigError(f"group.frame_bytes is {self.frame_bytes}; it must be a multiple of 8")
         if self.frames_of(self.max_message_bytes) > MAX_FRAMES:
@@ -162,6 +169,46 @@ class ReportConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MembershipConfig:
+    """Joining, leaving, and what happens when members fail (T5, M0 to M14)."""
+
+    bootstrap_retry_ms: Annotated[float, Between(1, 60_000)] = 50.0
+    """Time between two calls of a newcomer for a sponsor, at first; it grows while nobody answers."""
+    bootstrap_wait_ms: Annotated[float, Between(1, 600_000)] = 300.0
+    """Time without an answer after which a newcomer that wants to send forms a view of its own."""
+    sponsor_ms: Annotated[float, Between(1, 60_000)] = 100.0
+    """Time in which a sponsor must have acted before another one is asked."""
+    suspect_ms: Annotated[float, Between(10, 600_000)] = 700.0
+    """Silence after which a sender is suspected, at least; several idle periods of its keep-alives (M8)."""
+    suspect_max_ms: Annotated[float, Between(10, 600_000)] = 5_000.0
+    """Silence after which a sender is suspected, however irregular it has been."""
+    repeat_ms: Annotated[float, Between(0.1, 60_000)] = 20.0
+    """Time after which a repair message is repeated; it doubles up to eight times that."""
+    cut_wait_ms: Annotated[float, Between(0, 60_000)] = 2.0
+    """Time given to what is still on its way before a member says how much it has."""
+    backoff_ms: Annotated[float, Between(0, 60_000)] = 20.0
+    """Pause before consensus starts again, growing with every restart in a row (M9)."""
+    block_ms: Annotated[float, Between(1, 3_600_000)] = 3_000.0
+    """Time for which a member that could not be recovered from is not considered (M7)."""
+    silence_ms: Annotated[float, Between(10, 86_400_000)] = 60_000.0
+    """Time without data after which a sender becomes a receiver, unless it is the last sender."""
+    lease_ms: Annotated[float, Between(1, 600_000)] = 2_000.0
+    """Time for which a sponsor keeps what a newcomer may need while the newcomer is not yet counted (D7)."""
+    forget_ms: Annotated[float, Between(10, 3_600_000)] = 3_000.0
+    """Silence after which a receiver's acknowledgment is not waited for any more."""
+    linger_ms: Annotated[float, Between(0, 600_000)] = 1_000.0
+    """Time for which a member that leaves still answers for what it sent, if that is not stable sooner."""
+
+    def __post_init__(self) -> None:
+        check("membership", self)
+        if self.suspect_ms > self.suspect_max_ms:
+            raise ConfigError(
+                f"membership.suspect_ms is {self.suspect_ms:g}; it must be at most "
+                f"membership.suspect_max_ms ({self.suspect_max_ms:g})"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkConfig:
     """Where and how this member reaches the group; local to it."""
 
@@ -197,6 +244,7 @@ class Config:
     send: SendConfig = field(default_factory=SendConfig)
     repair: RepairConfig = field(default_factory=RepairConfig)
     report: ReportConfig = field(default_factory=ReportConfig)
+    membership: MembershipConfig = field(default_factory=MembershipConfig)
     network: NetworkConfig = field(default_factory=NetworkConfig)
 
     def __post_init__(self) -> None:
@@ -222,6 +270,11 @@ class Config:
             raise ConfigError(
                 f"send.unstable_bytes is {send.unstable_bytes}; it must hold the largest message in frames: "
                 f"at least {largest}, or lower group.max_message_bytes or send.bundle_bytes"
+            )
+        if self.membership.suspect_ms < 2 * send.keepalive_idle_ms:
+            raise ConfigError(
+                f"membership.suspect_ms is {self.membership.suspect_ms:g}; an idle sender is silent for up to "
+                f"send.keepalive_idle_ms ({send.keepalive_idle_ms:g}), so it must be at least twice that"
             )
         if self.repair.buffer_bytes < send.unstable_bytes:
             raise ConfigError(
@@ -292,6 +345,7 @@ SECTIONS: Mapping[str, type] = {
     "send": SendConfig,
     "repair": RepairConfig,
     "report": ReportConfig,
+    "membership": MembershipConfig,
     "network": NetworkConfig,
 }
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Counters:
-    """Monotone counts; `dropped` is by cause."""
+    """Monotone counts; `dropped` is by cause, `transitions` and `restarts` of the membership protocol by reason."""
 
     dropped: dict[str, int] = field(default_factory=dict)
     frames_sent: int = 0
@@ -36,6 +36,16 @@ class Counters:
     clock_refused: int = 0
     suspicions: int = 0
     bandwidth_cuts: int = 0
+    changes_sent: int = 0
+    membership_sent: int = 0
+    membership_bytes_sent: int = 0
+    membership_ignored: int = 0
+    frames_held: int = 0
+    views_installed: int = 0
+    repairs_of_membership: int = 0
+    gaps: int = 0
+    transitions: dict[str, int] = field(default_factory=dict)
+    restarts: dict[str, int] = field(default_factory=dict)
 
     def drop(self, cause: str, count: int = 1) -> None:
         """Count input that was dropped, under its cause."""

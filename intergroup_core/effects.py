@@ -31,10 +31,56 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
+class Departure:
+    """Who is not in a view any more, and why: left, silence, failed, blocked or clock."""
+
+    member: MemberId
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Install:
     """A view, at its place in the stream."""
 
     view: View
+    transitional: tuple[MemberId, ...] = ()
+    """Its members that came from this member's previous view with it."""
+    joined: tuple[MemberId, ...] = ()
+    departed: tuple[Departure, ...] = ()
+    branches: tuple[str, ...] = ()
+    """Ids of the other views that met in it (M10)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """The stream skips here; what follows is a new incarnation of this member (M5)."""
+
+    reason: str
+    incarnation: MemberId
+    unsure: int = 0
+    """Own messages that were not delivered before: their outcome is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """The member is out of the group and may be closed."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Persist:
+    """What must be durable before any later effect is carried out (M11)."""
+
+    record: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Whether this member knows that every sender counts it for stability (D7)."""
+
+    counted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,4 +106,4 @@ class SendRoom:
     bytes_free: int
 
 
-Effect = Multicast | Deliver | Order | Install | Stable | Suspect | SendRoom
+Effect = Multicast | Deliver | Order | Install | Gap | Left | Persist | Counted | Stable | Suspect | SendRoom

@@ -1,44 +1,51 @@
-"""One group member: routes stimuli between the engines and gathers their effects."""
+"""One group member: routes stimuli between the way of data and the membership protocol, and gathers their effects."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from random import Random
 
-from intergroup_core.config import HEADER_BYTES, Config
+from intergroup_core.config import Config
 from intergroup_core.counters import Counters
-from intergroup_core.delivery.clock import ClockGuard, HybridClock
-from intergroup_core.delivery.flow import Pacer
-from intergroup_core.delivery.outbox import Records
-from intergroup_core.delivery.rso import ReliableSourceOrdered
-from intergroup_core.delivery.rto import ReliableTimestampOrdered
-from intergroup_core.delivery.sender import Sender
-from intergroup_core.delivery.service import DeliveryService
-from intergroup_core.delivery.uu import UnreliableUnordered
-from intergroup_core.effects import Deliver, Effect, Install, Multicast, Order, SendRoom, Stable, Suspect
-from intergroup_core.errors import LocalProtocolError
-from intergroup_core.hierarchy.flat import FlatReports
-from intergroup_core.ids import Instant, MemberId, Service, Timestamp, View, format_member, group_tag
-from intergroup_core.multicast.ranges import Span
-from intergroup_core.multicast.reliable import ReliableMulticast
+from intergroup_core.datapath import Beginning, DataPath
+from intergroup_core.delivery.clock import HybridClock
+from intergroup_core.delivery.outbox import Outbox, Records
+from intergroup_core.effects import Counted, Effect, Gap, Install, Left, Multicast, SendRoom
+from intergroup_core.errors import LocalProtocolError, NoQuorum
+from intergroup_core.ids import (
+    NO_TIMESTAMP,
+    Instant,
+    MemberId,
+    Service,
+    Timestamp,
+    View,
+    ViewId,
+    format_member,
+    group_tag,
+)
+from intergroup_core.membership.process import Membership
+from intergroup_core.membership.quorum import Quorum, QuorumRecord
+from intergroup_core.membership.states import State
 from intergroup_core.ports import Distances
+from intergroup_core.timers import earliest
 from intergroup_core.wire.control import encode_control
 from intergroup_core.wire.frames import FrameMaker
-from intergroup_core.wire.messages import ControlMessage, KeepAlive, RepairRequest, Report
+from intergroup_core.wire.membership import Farewell, MembershipMessage, Peer, Solicitation
+from intergroup_core.wire.messages import KeepAlive, RepairRequest, Report
 from intergroup_core.wire.parse import Arrival, parse
 from intergroup_core.wire.run import Run
 
 MILLISECOND = 1_000_000
-MICROSECOND = 1_000
-PUMP_BYTES = 250_000
-"""What one stimulus emits, give or take a message: the network takes it while it is warm, and others get a turn."""
+WILD = 2
+"""From so many members on whose clocks cannot be believed, a member doubts its own (D4)."""
+MAX_NAMES = 4_096
+"""Names of receivers remembered; the oldest are forgotten."""
 
 
 class Endpoint:
-    """A member of one group, with the view it is given at the start.
+    """A member of one group: in a view that is given and stays, or, without one, in whatever views the group has.
 
-    Senders follow the timestamp order inside whatever service their application chose, so that causality
-    holds (D6). A member that only wants `uu` takes part in nothing else.
+    A `uu` receiver takes part in nothing: it delivers what arrives.
     """
 
     def __init__(
@@ -47,90 +54,156 @@ class Endpoint:
         me: MemberId,
         name: str,
         group: str,
-        view: View,
-        counted: frozenset[MemberId],
         service: Service,
         config: Config,
         clock: HybridClock,
         distances: Distances,
         rng: Random,
+        view: View | None = None,
+        counted: frozenset[MemberId] = frozenset(),
         activations: Mapping[MemberId, int] | None = None,
         sources: frozenset[MemberId] | None = None,
         recovered: Callable[[MemberId, int, int], None] | None = None,
+        sender: bool = False,
+        site: str = "",
+        record: bytes | None = None,
     ) -> None:
-        self.me, self.name, self.group, self.view, self.service = me, name, group, view, service
+        self.me, self.name, self.group, self.service = me, name, group, service
         self.counters = Counters()
+        self._fixed = view
         self._counted = counted
         self._config = config
         self._clock = clock
         self._distances = distances
+        self._rng = rng
+        self._recovered = recovered
+        self._sources = sources
         self._tag = group_tag(group)
-        self._view_tag = view.id.tag
-        self._maker = FrameMaker(self._tag, me, self._view_tag, config.group.frame_bytes)
-        points = dict.fromkeys(view.members, 1) | dict(activations or {})
-        chosen = self._chosen_points(points, sources)
-        if me not in view.members:
-            points = chosen
-        start = view.id.start
-        self._burst = max(1, config.send.burst_bytes // config.group.frame_bytes) * config.group.frame_bytes
-        self._follows = me in view.members or service is not Service.UU
-        self._order = ReliableTimestampOrdered(me, view.members, start, self.counters) if self._ordered else None
-        self._delivery = self._make_delivery(chosen, start)
-        self._multicast = (
-            ReliableMulticast(me, self._view_tag, points, start, config, distances, rng, self.counters, recovered)
-            if self._follows
-            else None
-        )
-        self._reports = FlatReports(me, self._view_tag, counted, points, config.report, config.group.frame_bytes)
-        self._sender = (
-            Sender(config, self._maker, clock, Pacer(config.send, rng), self.counters, points[me])
-            if me in view.members
-            else None
-        )
-        self._guard: ClockGuard | None = None
-        self._app_room = config.report.room_bytes
-        self._congested = False
-        self._stalled_at: int | None = None
-        self._heard = 0
-        self._more_at: int | None = None
         self._effects: list[Effect] = []
-        self.acknowledged = Timestamp(start)
-        """Everything at or below is delivered here."""
-        self.stable = Timestamp(start)
-        """Everything at or below is delivered at every counted member."""
+        self._outbox = Outbox(config.send.queue_bytes, config.group.max_message_bytes)
+        self._wants_to_send = sender
+        self._site = site
+        self._record = record
+        self._names: dict[MemberId, str] = {}
+        self._told_counted = False
+        self._membership: Membership | None = None
+        self._path = self._unbound_path() if view is None else self._path_in(view, activations or {})
 
-    @property
-    def _ordered(self) -> bool:
-        return self.me in self.view.members or self.service is Service.RTO
+    # Where the data goes
 
-    def _chosen_points(self, points: dict[MemberId, int], sources: frozenset[MemberId] | None) -> dict[MemberId, int]:
-        """The activation points of the sources this member follows: all of them unless `rso` names some (D12)."""
-        if sources is None:
-            return points
-        if self.service is not Service.RSO or not sources or not sources <= points.keys():
+    def _maker(self, view_tag: int) -> FrameMaker:
+        return FrameMaker(self._tag, self.me, view_tag, self._config.group.frame_bytes)
+
+    def _make_path(self, beginning: Beginning, *, sends: bool, live: bool) -> DataPath:
+        return DataPath(
+            me=self.me,
+            maker=self._maker(beginning.view_tag),
+            service=self.service,
+            config=self._config,
+            clock=self._clock,
+            distances=self._distances,
+            rng=self._rng,
+            counters=self.counters,
+            effects=self._effects,
+            beginning=beginning,
+            sends=sends,
+            live=live,
+            chosen=self._sources,
+            outbox=self._outbox,
+            recovered=self._recovered,
+            changed=self._membership.changed if self._membership is not None else None,
+        )
+
+    def _path_in(self, view: View, activations: Mapping[MemberId, int]) -> DataPath:
+        """The way of data in a view that stays."""
+        points = dict.fromkeys(view.members, 1) | dict(activations)
+        if self._sources is not None and (
+            self.service is not Service.RSO or not self._sources or not self._sources <= points.keys()
+        ):
             raise LocalProtocolError(
                 f"member {self.name} of group {self.group} chose sources; that needs rso and senders of the view"
             )
-        return {source: points[source] for source in points if source in sources}
+        start = int(view.id.start)
+        beginning = Beginning(
+            view_tag=view.id.tag,
+            position=start,
+            activations=points,
+            promises=dict.fromkeys(points, start),
+            counted=self._counted,
+        )
+        return self._make_path(beginning, sends=self.me in view.members, live=False)
 
-    def _make_delivery(self, points: Mapping[MemberId, int], start: int) -> DeliveryService:
-        match self.service:
-            case Service.UU:
-                return UnreliableUnordered(self.counters)
-            case Service.RSO:
-                return ReliableSourceOrdered(points, start)
-            case Service.RTO:
-                assert self._order is not None
-                return self._order
+    def _unbound_path(self) -> DataPath | None:
+        """A `uu` receiver needs no view; anybody else waits for one."""
+        if self.service is not Service.UU:
+            return None
+        nowhere = Beginning(view_tag=0, position=0, activations={}, promises={}, counted=frozenset())
+        return self._make_path(nowhere, sends=False, live=False)
+
+    def _begin(
+        self,
+        activations: Mapping[MemberId, int],
+        promises: Mapping[MemberId, int],
+        position: int,
+        epoch: ViewId,
+        counted: frozenset[MemberId],
+        now: Instant,
+    ) -> DataPath:
+        """The membership protocol knows where this member's stream starts."""
+        beginning = Beginning(
+            view_tag=epoch.tag, position=position, activations=activations, promises=promises, counted=counted
+        )
+        self._path = self._make_path(beginning, sends=self.me in activations, live=True)
+        self._path.start(now)
+        return self._path
+
+    def _start_membership(self, *, sender: bool, now: Instant) -> None:
+        record = QuorumRecord.from_bytes(self._record) if self._record else None
+        self._membership = Membership(
+            me=Peer(self.me, self.name, self._site),
+            config=self._config.membership,
+            clock_bound_ns=round(self._config.group.clock_bound_ms * MILLISECOND),
+            quorum=Quorum(self._config.group.quorum, record or QuorumRecord()),
+            counters=self.counters,
+            rng=self._rng,
+            say=self._say,
+            emit=self._effects.append,
+            clock=lambda: self._clock.last,
+            observe=self._clock.observe,
+            stamp=lambda at: self._clock.stamp(1, at),
+            begin=self._begin,
+            reborn=self._reborn,
+            has_unsent=lambda: bool(self._outbox),
+        )
+        self._membership.start(sender=sender, now=now)
+
+    def _say(self, message: MembershipMessage) -> None:
+        kind, body = encode_control(message)
+        tag = self._path.view_tag if self._path is not None else 0
+        frame = self._maker(tag).single(kind, 0, 0, body)
+        self.counters.membership_sent += 1
+        self.counters.membership_bytes_sent += len(frame)
+        self._effects.append(Multicast(frame, len(frame)))
+
+    def _reborn(self, reason: str, now: Instant) -> Peer:
+        """A new incarnation of this member: nothing of the old one binds it (M5)."""
+        unsure = self._path.undelivered if self._path is not None else 0
+        self.me = MemberId(self._rng.getrandbits(64) or 1)
+        self._path = self._unbound_path()
+        self._told_counted = False
+        self._effects.append(Gap(reason, self.me, unsure))
+        return Peer(self.me, self.name, self._site)
 
     # Stimuli
 
     def start(self, now: Instant) -> list[Effect]:
-        """Begin in the given view; a sender speaks at once, for its silence would block others (M2)."""
-        bound = round(self._config.group.clock_bound_ms * MILLISECOND)
-        self._guard = ClockGuard(self.view.members, self.view.id.start, bound, now.mono)
-        self._clock.observe(self.view.id.start)
-        self._effects.append(Install(self.view))
+        """Begin in the given view, or look for the group; a sender speaks at once, for its silence would block (M2)."""
+        if self._path is not None:
+            self._path.start(now)
+        if self._fixed is not None:
+            self._effects.append(Install(self._fixed))
+        elif self._wants_to_send or self.service is not Service.UU:
+            self._start_membership(sender=self._wants_to_send, now=now)
         return self.tick(now)
 
     def receive(self, arrival: Arrival, now: Instant) -> list[Effect]:
@@ -141,318 +214,244 @@ class Endpoint:
                     self._receive_run(parsed, now)
                 case KeepAlive():
                     self._receive_keepalive(parsed, now)
-                case RepairRequest() | Report():
-                    self._receive_control(parsed, now)
+                case RepairRequest():
+                    self._receive_request(parsed, now)
+                case Report():
+                    self._receive_report(parsed, now)
+                case _:
+                    self._receive_membership(parsed, now)
+        if self._membership is not None:
+            self._membership.progressed(now)
         return self._settle(now)
 
     def send(self, records: Records, now: Instant) -> list[Effect]:
         """Records for the group: all are taken, or none and the error says why."""
-        if self._sender is None:
-            raise LocalProtocolError(f"member {self.name} only receives from group {self.group}; join it as a sender")
-        self._sender.outbox.offer(records)
+        self._check_sending()
+        self._outbox.offer(records)
+        if self._fixed is None:
+            if self._membership is None:
+                self._start_membership(sender=True, now=now)
+            self._membership.want_to_send(now)  # type: ignore[union-attr]
         return self._settle(now)
+
+    def _check_sending(self) -> None:
+        if self._fixed is not None:
+            if not self.is_sender:
+                raise LocalProtocolError(
+                    f"member {self.name} only receives from group {self.group}; join it as a sender"
+                )
+            return
+        if self.state == State.LEFT.value:
+            raise LocalProtocolError(f"member {self.name} has left group {self.group}; join it again to send")
+        membership = self._membership
+        if membership is not None and membership.state is State.SENDER and not membership.standing.quorum.may_send:
+            raise NoQuorum(
+                f"this component of group {self.group} has {len(membership.standing.senders)} sending sites, which is "
+                f"no quorum ({self._config.group.quorum}): wait until it meets the others again"
+            )
+
+    def leave(self, now: Instant) -> list[Effect]:
+        """Leave the group for good; what was accepted is sent first."""
+        self._leave("left", now)
+        return self._settle(now)
+
+    def _leave(self, reason: str, now: Instant) -> None:
+        if self._membership is not None:
+            self._membership.leave(reason, now)
+        else:
+            self._effects.append(Left(reason))
 
     def tick(self, now: Instant) -> list[Effect]:
         """Time has passed."""
-        self._recover(now)
+        path, membership = self._path, self._membership
+        if path is not None:
+            for suspect in path.recover(now):
+                self._effects.append(suspect)
+                if membership is not None:
+                    membership.unanswered(suspect.member, suspect.seq, now)
+        if membership is not None:
+            membership.tick(now)
+            if self._path is not None:
+                self._path.reports.forget_silent(round(self._config.membership.forget_ms * MILLISECOND), now.mono)
         return self._settle(now)
 
     def room(self, free_bytes: int, now: Instant) -> list[Effect]:
         """How much delivered data the application side still takes."""
-        self._app_room = free_bytes
-        self._reports.room_changed(self._room_frames(), now.mono)
+        if self._path is not None:
+            self._path.room(free_bytes, now)
         return self._settle(now)
 
     def congested(self, now: Instant) -> None:
         """The network took no more; what was stamped is with the shell, in order."""
-        self._congested = True
+        if self._path is not None:
+            self._path.congested(True)
 
     def writable(self, now: Instant) -> list[Effect]:
         """The network takes data again."""
-        self._congested = False
+        if self._path is not None:
+            self._path.congested(False)
         return self._settle(now)
 
     def next_deadline(self) -> int | None:
         """When tick is wanted next, in monotonic nanoseconds."""
-        if self._multicast is None or self._congested:
-            return None  # a congested member says nothing until the network takes data again
-        deadline = self._reports.next_deadline()
-        recovery = self._multicast.next_deadline()
-        if recovery is not None and recovery < deadline:
-            deadline = recovery
-        sender = self._sender
-        if sender is not None:
-            deadline = min(deadline, sender.keepalive.next_deadline())
-            if sender.paced:
-                deadline = min(deadline, sender.pacer.ready_at)
-            if self._more_at is not None:
-                deadline = min(deadline, self._more_at)
-        if self._stalled_at is not None and self._stalled_at < deadline:
-            deadline = self._stalled_at
-        return deadline
-
-    # What the shell may ask
-
-    @property
-    def is_sender(self) -> bool:
-        return self._sender is not None
-
-    @property
-    def send_room(self) -> int:
-        """Bytes the send queue still takes."""
-        return self._sender.outbox.free if self._sender is not None else 0
-
-    @property
-    def unsent_bytes(self) -> int:
-        """Bytes taken from the application and not yet sent."""
-        return self._sender.outbox.bytes if self._sender is not None else 0
-
-    @property
-    def buffered_bytes(self) -> int:
-        """Bytes kept because not every counted member has them."""
-        return self._multicast.buffer.bytes if self._multicast is not None else 0
-
-    @property
-    def most_buffered_bytes(self) -> int:
-        return self._multicast.buffer.most_bytes if self._multicast is not None else 0
-
-    @property
-    def slowest(self) -> MemberId | None:
-        """The member whose room ends this sender's window first."""
-        return self._reports.slowest()
+        deadline = self._path.next_deadline() if self._path is not None else None
+        return deadline if self._membership is None else earliest(deadline, self._membership.next_deadline())
 
     # Receiving
 
     def _receive_run(self, run: Run, now: Instant) -> None:
-        counters = self.counters
-        counters.frames_received += run.count
-        counters.bytes_received += run.nbytes
-        if self.service is Service.UU and run.source != self.me:
-            self._delivery.arrived(run)
-        multicast = self._multicast
-        if multicast is None:
+        path, membership = self._path, self._membership
+        known = path is not None and path.receive_run(run, now)
+        if membership is None or run.source == self.me:
             return
-        if run.source not in multicast.receptions or run.view_tag != self._view_tag:
-            counters.drop(self._refusal(run.source, run.view_tag), run.count)
-            return
-        if run.source == self.me:
-            multicast.echoed(run, now.mono)
-            return
-        if not self._believes(run.source, run.last_timestamp, now):
-            multicast.refused(run, now.mono)
-            return
-        self._heard = max(self._heard, run.last_timestamp)
-        for ready in multicast.arrived(run, now.mono):
-            self._ordered_run(ready)
-        promise = multicast.promise_reached(run.source)
-        self._promised(run.source, promise)
-        self._reports.data_arrived(run.count, now.mono)
+        if known:
+            if not run.repaired:
+                membership.heard(run.source, now)
+        elif membership.stranger(run.source, run.view_tag, run.last_timestamp, now) and self._path is not None:
+            self._path.hold(run)
 
     def _receive_keepalive(self, keepalive: KeepAlive, now: Instant) -> None:
-        multicast = self._multicast
-        source = keepalive.source
-        if multicast is None or source == self.me:
+        path, membership = self._path, self._membership
+        known = path is not None and path.receive_keepalive(keepalive, now)
+        if membership is None or keepalive.source == self.me:
             return
-        if source not in multicast.receptions or keepalive.view_tag != self._view_tag:
-            self.counters.drop(self._refusal(source, keepalive.view_tag))
-            return
-        if not self._believes(source, keepalive.timestamp, now):
-            return
-        if multicast.keepalive(keepalive, now.mono):
-            self._promised(source, multicast.promise_reached(source))
-            self._reports.progressed(now.mono)
+        if known:
+            if not keepalive.repaired:
+                membership.heard(keepalive.source, now)
+        else:
+            membership.stranger(keepalive.source, keepalive.view_tag, keepalive.timestamp, now)
 
-    def _receive_control(self, message: ControlMessage, now: Instant) -> None:
-        member = message.member if isinstance(message, Report) else message.requester
-        if member == self.me or self._multicast is None:
+    def _receive_request(self, request: RepairRequest, now: Instant) -> None:
+        path = self._path
+        if request.requester == self.me or path is None or not path.follows:
             return
-        if member not in self._counted:
-            self.counters.drop("member")
+        if self._fixed is not None:
+            if request.requester not in self._counted:
+                self.counters.drop("member")
+                return
+            if request.view_tag != path.view_tag:
+                self.counters.drop("view")
+                return
+        path.receive_request(request, now)
+
+    def _receive_report(self, report: Report, now: Instant) -> None:
+        path, membership = self._path, self._membership
+        if report.member == self.me or path is None or not path.follows:
             return
-        if message.view_tag != self._view_tag:
+        if membership is None:
+            if report.member not in self._counted:
+                self.counters.drop("member")
+            elif report.view_tag != path.view_tag:
+                self.counters.drop("view")
+            else:
+                path.reports.received(report, now.mono)
+            return
+        if report.view_tag == path.view_tag:
+            path.reports.count(report.member, now.mono)
+        elif not membership.standing.history.knows(report.view_tag):
             self.counters.drop("view")
             return
+        path.reports.received(report, now.mono)
+
+    def _receive_membership(self, message: MembershipMessage, now: Instant) -> None:
+        if self._membership is None or message.member == self.me:
+            return
         match message:
-            case Report():
-                self._reports.received(message)
-            case RepairRequest():
-                self._receive_request(message, self._multicast, now)
-
-    def _receive_request(self, request: RepairRequest, multicast: ReliableMulticast, now: Instant) -> None:
-        sender = self._sender
-        if sender is not None:
-            if any(source == self.me for source, _, _ in request.ranges):
-                cut = sender.pacer.lost(2 * self._distances.to(request.requester), now.mono)
-                self.counters.bandwidth_cuts += cut
-            if any(source == self.me for source, _ in request.promises):
-                sender.keepalive.wanted(now.mono)
-        multicast.requested(request, now.mono)
-
-    def _refusal(self, source: MemberId, view_tag: int) -> str:
-        """Why a frame is passed over: another view, or a source this member does not follow."""
-        return "source" if view_tag == self._view_tag and source in self.view.members else "view"
-
-    def _believes(self, source: MemberId, timestamp: int, now: Instant) -> bool:
-        assert self._guard is not None, "start comes before receive"
-        if not self._guard.admits(source, timestamp, now.mono):
-            self.counters.clock_refused += 1
-            return False
-        self._clock.observe(timestamp)
-        return True
-
-    def _ordered_run(self, run: Run) -> None:
-        if self._order is not None:
-            self._order.ordered(run)
-        if self._delivery is not self._order:
-            self._delivery.ordered(run)
-
-    def _promised(self, source: MemberId, timestamp: int) -> None:
-        if self._order is not None and source != self.me:
-            self._order.promised(source, timestamp)
-        if self._delivery is not self._order:
-            self._delivery.promised(source, timestamp)
+            case Solicitation(member=member, name=name):
+                self._names.pop(member, None)
+                self._names[member] = name
+                if len(self._names) > MAX_NAMES:
+                    self._names.pop(next(iter(self._names)))
+            case Farewell(member=member):
+                if self._path is not None:
+                    self._path.reports.uncount(member)
+                return
+        self._membership.receive(message, now)
 
     # What follows from every stimulus
 
     def _settle(self, now: Instant) -> list[Effect]:
-        """Send what may be sent, deliver what may be delivered, tell what must be told."""
-        if self._sender is not None:
-            self._sender.stable(self._reports.stable(self.acknowledged))
-            self._pump(self._sender, now)
-            if not self._congested:
-                self._keep_alive(self._sender, now)  # first of all that is not data: others wait for it
-        self._deliver(now)
-        if self._multicast is not None:
-            self._acknowledge(self._multicast, now)
-        effects, self._effects = self._effects, []
+        path, membership = self._path, self._membership
+        if path is not None:
+            path.settle(now)
+            if membership is not None:
+                self._attend(path, membership, now)
+        elif membership is None or not self._outbox.has_room_again():
+            pass
+        else:
+            self._effects.append(SendRoom(self._outbox.free))
+        effects = list(self._effects)
+        self._effects.clear()
         return effects
 
-    def _pump(self, sender: Sender, now: Instant) -> None:
-        assert self._multicast is not None
-        self._more_at = None
-        emitted = 0
-        while sender.outbox and not self._congested:
-            if emitted >= PUMP_BYTES:
-                self._more_at = now.mono
-                break
-            emission = sender.next_message(self._window(), self._reports.lowest_contiguous(self.me), now)
-            if emission is None:
-                break
-            emitted += len(emission.data)
-            for start in range(0, len(emission.data), self._burst):
-                self._effects.append(Multicast(emission.data[start : start + self._burst], emission.segment))
-            for run in emission.runs:
-                self._multicast.sent(run)
-                self._ordered_run(run)
-                self._promised(self.me, run.last_timestamp)
-            if self.service is Service.UU:
-                for run in emission.runs:
-                    self._delivery.arrived(run)
-        if sender.outbox.has_room_again():
-            self._effects.append(SendRoom(sender.outbox.free))
+    def _attend(self, path: DataPath, membership: Membership, now: Instant) -> None:
+        """What the protocol must know of the data, and the application of the protocol."""
+        if path.sender is not None and path.sender.data_at is not None:
+            membership.sent_data(path.sender.data_at)
+        if len(path.wild) >= WILD and 2 * len(path.wild) > len(path.members) - 1:
+            self._leave("clock", now)
+        counted = path.reports.counted
+        if counted is not self._told_counted:
+            self._told_counted = counted
+            self._effects.append(Counted(counted))
 
-    def _window(self) -> int:
-        """Where this sender must stop: the slowest member's room, its own application's included."""
-        own = self._sender.seq + self._room_frames() if self._sender is not None else 0
-        return min(self._reports.window, own)
+    # What the shell may ask
 
-    def _deliver(self, now: Instant) -> None:
-        for chunk in self._delivery.take():
-            self._effects.append(Deliver(chunk))
-            self.counters.messages_delivered += chunk.count
-            self.counters.bytes_delivered += chunk.nbytes
-        order = self._order
-        if order is None:
-            return
-        if order is not self._delivery:
-            self._effects += [Order(chunk) for chunk in order.take()]
-        if self._guard is not None:
-            self._guard.delivered(order.delivered, now.mono)
-        if not order.blocked:
-            self._stalled_at = None
-        elif self._stalled_at is None:
-            self._stalled_at = now.mono + self._stall_ns()
+    @property
+    def view(self) -> View | None:
+        """The view installed last."""
+        return self._fixed if self._membership is None else self._membership.view
 
-    def _acknowledge(self, multicast: ReliableMulticast, now: Instant) -> None:
-        acknowledged = self._delivery.acknowledged(self._clock.last)
-        if self._order is not None and self._order is not self._delivery:
-            acknowledged = self._order.acknowledged(acknowledged)
-        if acknowledged > self.acknowledged:
-            self.acknowledged = Timestamp(acknowledged)
-            self._reports.progressed(now.mono)
-        stable = self._reports.stable(self.acknowledged)
-        if stable > self.stable:
-            self.stable = Timestamp(stable)
-            if multicast.buffer.drop_stable(stable):
-                self._effects.append(Stable(self.stable))
-        if now.mono >= self._reports.next_deadline() and not self._congested:
-            self._report(multicast, now)
+    @property
+    def state(self) -> str:
+        """Of the membership protocol."""
+        if self._membership is not None:
+            return self._membership.state.value
+        return "fixed" if self._fixed is not None else State.RECEIVER.value
 
-    def _report(self, multicast: ReliableMulticast, now: Instant) -> None:
-        report = self._reports.make(self.acknowledged, multicast.contiguous(), self._room_frames(), now.mono)
-        self.counters.reports_sent += 1
-        self._say(report)
+    @property
+    def receivers(self) -> dict[MemberId, str]:
+        """Receivers that this member knows to be there, by name where it heard one."""
+        if self._path is None or self._membership is None:
+            return {}
+        return {member: self._names.get(member, format_member(member)) for member in self._path.reports.receivers}
 
-    def _keep_alive(self, sender: Sender, now: Instant) -> None:
-        if self._heard > sender.promised:
-            sender.keepalive.wanted(now.mono)
-        if now.mono < sender.keepalive.next_deadline():
-            return
-        frame, timestamp = sender.keepalive_frame(now)
-        self._effects.append(Multicast(frame, len(frame)))
-        self._promised(self.me, timestamp)
+    @property
+    def acknowledged(self) -> Timestamp:
+        """Everything at or below is delivered here."""
+        return self._path.acknowledged if self._path is not None else NO_TIMESTAMP
 
-    def _recover(self, now: Instant) -> None:
-        multicast = self._multicast
-        if multicast is None or self._congested:
-            return
-        if self._stalled_at is not None and now.mono >= self._stalled_at:
-            self._ask_for_promises(multicast, now)
-        deadline = multicast.next_deadline()
-        if deadline is None or now.mono < deadline:
-            return
-        due = multicast.tick(now.mono)
-        if due.request is not None:
-            self._say(due.request)
-        for run in due.repairs:
-            self._repair(run)
-        for frame in due.keepalives:
-            self._repair_frame(frame)
-        for lost in due.given_up:
-            self.counters.suspicions += 1
-            seq = lost.first if isinstance(lost, Span) else 0
-            self._effects.append(Suspect(lost.source, f"no answer for {format_member(lost.source)}", seq))
+    @property
+    def stable(self) -> Timestamp:
+        """Everything at or below is delivered at every counted member."""
+        return self._path.stable if self._path is not None else NO_TIMESTAMP
 
-    def _ask_for_promises(self, multicast: ReliableMulticast, now: Instant) -> None:
-        assert self._order is not None
-        self._stalled_at = now.mono + self._stall_ns()
-        for source, wanted in self._order.blocked_on():
-            multicast.want_promise(source, wanted, now.mono)
+    @property
+    def is_sender(self) -> bool:
+        if self._membership is not None:
+            return self._membership.standing.is_sender()
+        return self._path is not None and self._path.sender is not None
 
-    def _stall_ns(self) -> int:
-        floor = round(self._config.repair.distance_floor_us * MICROSECOND)
-        farthest = max((self._distances.to(source) for source in self.view.members if source != self.me), default=0)
-        return round(self._config.repair.stall_distances * max(floor, farthest))
+    @property
+    def send_room(self) -> int:
+        """Bytes the send queue still takes."""
+        return self._outbox.free if self._fixed is None or self.is_sender else 0
 
-    def _repair(self, run: Run) -> None:
-        per_burst = max(1, self._config.send.burst_bytes // (run.frame_bytes + HEADER_BYTES))
-        for start in range(0, run.count, per_burst):
-            data, segment = self._maker.repairs(run.frames[start : start + per_burst])
-            self.counters.repair_bytes_sent += len(data)
-            self._effects.append(Multicast(data, segment))
+    @property
+    def unsent_bytes(self) -> int:
+        """Bytes taken from the application and not yet sent."""
+        return self._outbox.bytes
 
-    def _repair_frame(self, frame: bytes) -> None:
-        data = self._maker.repair(frame)
-        self.counters.repair_bytes_sent += len(data)
-        self._effects.append(Multicast(data, len(data)))
+    @property
+    def buffered_bytes(self) -> int:
+        """Bytes kept because not every counted member has them."""
+        return self._path.buffered_bytes if self._path is not None else 0
 
-    def _say(self, message: ControlMessage) -> None:
-        kind, body = encode_control(message)
-        frame = self._maker.single(kind, 0, 0, body)
-        self._effects.append(Multicast(frame, len(frame)))
+    @property
+    def most_buffered_bytes(self) -> int:
+        return self._path.most_buffered_bytes if self._path is not None else 0
 
-    def _room_frames(self) -> int:
-        room = self._config.report.room_bytes
-        if self._multicast is not None:
-            room = min(room, self._multicast.buffer.free)
-        return self._reports.room_frames(min(room, self._app_room))
+    @property
+    def slowest(self) -> MemberId | None:
+        """The member whose room ends this sender's window first."""
+        return self._path.reports.slowest() if self._path is not None else None

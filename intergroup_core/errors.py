@@ -5,6 +5,7 @@
     ├── LocalProtocolError     a call that its caller should not have made
     │   └── MessageTooLarge    a record beyond the group's maximum message
     ├── NetworkUnavailable     no such interface, no multicast, no buffer space
+    ├── NoQuorum               this component has too few sites to send (quorum option)
     └── Backpressure           the queue to the group is full; try again when there is room
 
 What comes from the network never raises: it is dropped and counted by cause.
@@ -35,3 +36,7 @@ class NetworkUnavailable(IntergroupError):
 
 class Backpressure(IntergroupError):
     """The queue to the group is full."""
+
+
+class NoQuorum(IntergroupError):
+    """This component of the group has too few sites to send."""

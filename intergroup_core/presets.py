@@ -28,6 +28,20 @@ _WAN: Preset = {
         "bandwidth": 2e6,
     },
     "report": {"busy_ms": 50.0, "idle_ms": 1_000.0, "room_bytes": 16_000_000},
+    "membership": {
+        "bootstrap_retry_ms": 300.0,
+        "bootstrap_wait_ms": 2_000.0,
+        "sponsor_ms": 1_000.0,
+        "suspect_ms": 4_000.0,
+        "suspect_max_ms": 30_000.0,
+        "repeat_ms": 200.0,
+        "cut_wait_ms": 100.0,
+        "backoff_ms": 200.0,
+        "block_ms": 20_000.0,
+        "lease_ms": 10_000.0,
+        "forget_ms": 15_000.0,
+        "linger_ms": 5_000.0,
+    },
     "network": {"ttl": 32},
 }
 
@@ -50,6 +64,15 @@ _TEST: Preset = {
         "buffer_bytes": 2_000_000,
     },
     "report": {"busy_ms": 50.0, "idle_ms": 200.0, "room_bytes": 500_000},
+    "membership": {
+        "bootstrap_wait_ms": 400.0,
+        "sponsor_ms": 150.0,
+        "repeat_ms": 50.0,
+        "cut_wait_ms": 20.0,
+        "backoff_ms": 50.0,
+        "silence_ms": 5_000.0,
+        "forget_ms": 2_500.0,
+    },
     "network": {"socket_buffer_bytes": 1_000_000, "app_queue_bytes": 1_000_000},
 }
 

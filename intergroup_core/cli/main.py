@@ -14,6 +14,9 @@ from intergroup_core.errors import ConfigError, IntergroupError, LocalProtocolEr
 
 COMMANDS = {
     "bench": "intergroup_core.cli.bench:bench",
+    "members": "intergroup_core.cli.members:members",
+    "recv": "intergroup_core.cli.recv:recv",
+    "send": "intergroup_core.cli.send:send",
     "sim": "intergroup_core.cli.sim:sim",
 }
 """Command: module and the function or typer app in it. A command's imports are paid by those who run it."""
@@ -50,7 +53,7 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    epilog="Example: intergroup sim --seed 7 --members 5 --delivery rto --loss 0.1 --duration 10",
+    epilog="Example: intergroup recv prices, and in another terminal: date | intergroup send prices",
 )
 
 

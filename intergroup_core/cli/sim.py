@@ -30,13 +30,18 @@ def sim(
     duration: Annotated[float, typer.Option(help="Virtual seconds of work, before the quiet end.")] = _DEFAULT.duration,
     messages: Annotated[int, typer.Option(help="Go on until so many messages were sent.")] = _DEFAULT.messages,
     faults: Annotated[
-        str, typer.Option(help="Some of crash, partition, oneway, pause, slow, congestion, clock; comma-separated.")
+        str,
+        typer.Option(
+            help="Some of crash, partition, oneway, pause, slow, congestion, clock, restart, join, leave, flap, lossy, "
+            "silent, start; comma-separated. With --fixed only the first seven."
+        ),
     ] = "",
     rate: Annotated[float, typer.Option(help="Messages per second of each sender.")] = _DEFAULT.rate,
     size: Annotated[int, typer.Option(help="Bytes of an ordinary record; large ones have fifty times as many.")] = (
         _DEFAULT.size
     ),
     preset: Annotated[str, typer.Option(help="Settings and delays: lan, wan or test.")] = _DEFAULT.preset,
+    fixed: Annotated[bool, typer.Option("--fixed", help="One view for ever instead of live membership.")] = False,
     trace: Annotated[Path | None, typer.Option(help="Write the trace to this file, a JSON line per event.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -62,6 +67,7 @@ def sim(
         rate=rate,
         size=size,
         preset=preset,
+        fixed=fixed,
     )
     outcome, recorded = play(scenario)
     if trace is not None:

@@ -38,6 +38,13 @@ class ClockGuard:
         self._accepted = dict.fromkeys(sources, (start, now))
         self._delivered = (start, now)
 
+    def follow(self, source: MemberId, timestamp: int, now: int) -> None:
+        """A source whose timestamps start from here, unless they are known already."""
+        self._accepted.setdefault(source, (timestamp, now))
+
+    def forget(self, source: MemberId) -> None:
+        self._accepted.pop(source, None)
+
     def admits(self, source: MemberId, timestamp: int, now: int) -> bool:
         """Whether to believe a timestamp; one that is believed is the source's previous one from now on."""
         previous, at = self._accepted[source]

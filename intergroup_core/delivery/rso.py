@@ -24,8 +24,29 @@ class ReliableSourceOrdered:
     """Follows its active sources, each from its activation point; others are ignored."""
 
     def __init__(self, activations: Mapping[MemberId, int], start: int) -> None:
-        self._sources = {source: _Source(activation, start) for source, activation in activations.items()}
+        self._sources: dict[MemberId, _Source] = {}
         self._ready: list[Chunk] = []
+        for source, activation in activations.items():
+            self.add(source, start, activation)
+
+    def add(self, source: MemberId, promise: int, activation: int) -> None:
+        """A new source is active from its first message on (D12); one that is here goes on."""
+        present = self._sources.get(source)
+        if present is None:
+            self._sources[source] = _Source(activation, promise)
+        else:
+            present.promise = max(present.promise, promise)
+            if activation - 1 > present.last_seq:
+                present.last_seq = activation - 1
+                present.assembly.clear()
+
+    @property
+    def sources(self) -> list[MemberId]:
+        return list(self._sources)
+
+    def remove(self, source: MemberId) -> None:
+        """A departed source holds no acknowledgment back (D12)."""
+        self._sources.pop(source, None)
 
     def arrived(self, run: Run) -> None:
         """Only what is in order counts."""
@@ -37,6 +58,8 @@ class ReliableSourceOrdered:
         fresh = run.slice(max(0, source.last_seq + 1 - run.seq), run.count)
         source.last_seq = fresh.last_seq
         source.promise = max(source.promise, fresh.last_timestamp)
+        if fresh.change:
+            return
         if (chunk := source.assembly.add(fresh)) is not None:
             self._ready.append(chunk)
 

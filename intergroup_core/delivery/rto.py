@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from intergroup_core.counters import Counters
 from intergroup_core.delivery.assembly import Assembly
@@ -13,12 +13,16 @@ from intergroup_core.wire.run import Run
 
 
 class _Source:
-    __slots__ = ("assembly", "by_keepalive", "id", "promise", "queue")
+    __slots__ = ("assembly", "by_keepalive", "delivered_seq", "id", "promise", "queue", "returns")
 
-    def __init__(self, source: MemberId, promise: int) -> None:
+    def __init__(self, source: MemberId, promise: int, activation: int) -> None:
         self.id = source
         self.promise = promise
         self.by_keepalive = False
+        self.delivered_seq = activation - 1
+        """Of its last frame that was delivered."""
+        self.returns: int | None = None
+        """The timestamp at which it is added again, where that is known before its departure was delivered."""
         self.assembly = Assembly()
         self.queue: deque[Chunk] = deque()
 
@@ -31,17 +35,92 @@ class ReliableTimestampOrdered:
     """A queue and a promise per source; the least complete message goes when no source can still undercut it.
 
     A member's own promise to itself is unbounded: its clock has seen everything it delivers, so whatever it
-    sends later is above.
+    sends later is above. An ordered membership message ends what one call of `take` gives, for it may change the
+    sources.
     """
 
-    def __init__(self, me: MemberId, sources: Iterable[MemberId], start: int, counters: Counters) -> None:
+    def __init__(
+        self,
+        me: MemberId,
+        sources: Iterable[MemberId],
+        start: int,
+        counters: Counters,
+        activations: Mapping[MemberId, int] | None = None,
+    ) -> None:
         self._counters = counters
-        self._sources = {source: _Source(source, MAX_TIMESTAMP if source == me else start) for source in sources}
         self._me = me
+        self._sources: dict[MemberId, _Source] = {}
+        for source in sources:
+            self.add(source, start, (activations or {}).get(source, 1))
         self.delivered = start
         """The timestamp of the last message delivered: the group's delivered time (D4)."""
         self.blocked = False
         """Whether a complete message waits for another source."""
+
+    def __contains__(self, source: MemberId) -> bool:
+        return source in self._sources
+
+    @property
+    def sources(self) -> list[MemberId]:
+        """Everybody whose messages have a place in this order, those included whose Add is not delivered yet."""
+        return list(self._sources)
+
+    def activations(self) -> dict[MemberId, int]:
+        """The first frame of each source that is not delivered here."""
+        return {source.id: source.delivered_seq + 1 for source in self._sources.values()}
+
+    def promises(self) -> dict[MemberId, int]:
+        """What each source's later messages exceed, as somebody may take it who starts at what is delivered here."""
+        found: dict[MemberId, int] = {}
+        for source in self._sources.values():
+            begun = source.lowest_undelivered()
+            found[source.id] = source.promise if begun is None else min(source.promise, begun - 1)
+        return found
+
+    def add(self, source: MemberId, promise: int, activation: int) -> None:
+        """A source whose messages exceed `promise`; one that is still here comes back after it has left."""
+        present = self._sources.get(source)
+        if present is not None:
+            present.returns = max(present.returns or 0, promise)
+            return
+        self._sources[source] = _Source(source, MAX_TIMESTAMP if source == self._me else promise, activation)
+
+    def leave(self, source: MemberId, timestamp: int) -> None:
+        """A source's departure was delivered: nobody waits for it any more, unless it is about to come back."""
+        present = self._sources.get(source)
+        if present is None:
+            return
+        if present.returns is not None and present.returns > timestamp:
+            self._raise(present, present.returns, by_keepalive=False)
+            present.returns = None
+        else:
+            del self._sources[source]
+
+    def close(self, last: Mapping[MemberId, int]) -> None:
+        """The epoch ends: whatever lies after these seqs is discarded, and no source says any more (M4)."""
+        for source in self._sources.values():
+            end = last.get(source.id, source.delivered_seq)
+            source.assembly.clear()
+            while source.queue and source.queue[-1].run.seq + source.queue[-1].run.ends[0] > end:
+                source.queue.pop()
+            if source.queue and source.queue[-1].last_seq > end:
+                chunk = source.queue[-1]
+                source.queue[-1] = chunk.cut(chunk.run.timestamp + end - chunk.run.seq)[0]
+            source.promise = MAX_TIMESTAMP
+            source.by_keepalive = False
+
+    def kept_seq(self, source: MemberId, bound: int) -> int:
+        """The last frame of a source that belongs to a whole message at or below a timestamp."""
+        present = self._sources[source]
+        last = present.delivered_seq
+        for chunk in present.queue:
+            if chunk.last_timestamp <= bound:
+                last = chunk.last_seq
+            elif chunk.first_timestamp <= bound:
+                return chunk.cut(bound)[0].last_seq
+            else:
+                break
+        return last
 
     def arrived(self, run: Run) -> None:
         """Only what is in order counts."""
@@ -76,7 +155,10 @@ class ReliableTimestampOrdered:
                 chunk, source.queue[0] = chunk.cut(limit)
                 self._counters.run_splits += 1
             self.delivered = chunk.last_timestamp
+            source.delivered_seq = chunk.last_seq
             taken.append(chunk)
+            if chunk.change:
+                break
         return taken
 
     def _least(self) -> _Source | None:

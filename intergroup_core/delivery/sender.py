@@ -13,6 +13,7 @@ from intergroup_core.delivery.outbox import Outbox
 from intergroup_core.ids import Instant, Timestamp
 from intergroup_core.wire.frames import Emission, FrameMaker
 from intergroup_core.wire.header import FrameType
+from intergroup_core.wire.run import Run
 
 
 class Sender:
@@ -22,7 +23,14 @@ class Sender:
     """Credit below this fraction of the window waits for more while a full message could be made."""
 
     def __init__(
-        self, config: Config, maker: FrameMaker, clock: HybridClock, pacer: Pacer, counters: Counters, activation: int
+        self,
+        config: Config,
+        maker: FrameMaker,
+        clock: HybridClock,
+        pacer: Pacer,
+        counters: Counters,
+        activation: int,
+        outbox: Outbox | None = None,
     ) -> None:
         self._config = config.send
         self._maker = maker
@@ -32,7 +40,7 @@ class Sender:
         self._unstable_limit = max(1, config.send.unstable_bytes // config.group.frame_bytes)
         self._unstable: deque[tuple[int, int]] = deque()
         self._stable_seq = activation - 1
-        self.outbox = Outbox(config.send.queue_bytes, config.group.max_message_bytes)
+        self.outbox = Outbox(config.send.queue_bytes, config.group.max_message_bytes) if outbox is None else outbox
         self.pacer = pacer
         self.keepalive = KeepAliveTimer(config.send)
         self.seq = activation - 1
@@ -41,6 +49,8 @@ class Sender:
         """The last timestamp given out: whatever comes later exceeds it."""
         self.paced = False
         """Whether only the pacer holds back what is queued."""
+        self.data_at: int | None = None
+        """When data was sent last, in monotonic nanoseconds."""
 
     @property
     def unstable_frames(self) -> int:
@@ -66,6 +76,7 @@ class Sender:
         self._unstable.append((self.promised, self.seq))
         self.pacer.spend(len(emission.data), now.mono)
         self.keepalive.data_sent(now.mono)
+        self.data_at = now.mono
         counters = self._counters
         counters.messages_sent += 1
         counters.records_sent += records
@@ -96,6 +107,20 @@ class Sender:
             if not small or credit * self.SMALL_WINDOW < window - acknowledged_seq:
                 return 0
         return min(credit, max(unstable_room, least))
+
+    def enter(self, maker: FrameMaker) -> None:
+        """What is sent from now on belongs to another view."""
+        self._maker = maker
+
+    def change(self, body: bytes, now: Instant) -> tuple[bytes, Run]:
+        """An ordered membership message, stamped now: small, and others wait for it, so nothing holds it back."""
+        timestamp = self._clock.stamp(1, now)
+        self.seq += 1
+        self.promised = timestamp
+        self._unstable.append((timestamp, self.seq))
+        self.keepalive.data_sent(now.mono)
+        self._counters.changes_sent += 1
+        return self._maker.change(body, self.seq, timestamp)
 
     def keepalive_frame(self, now: Instant) -> tuple[bytes, Timestamp]:
         """A keep-alive stamped now: a promise about everything sent later."""

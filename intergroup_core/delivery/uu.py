@@ -24,6 +24,9 @@ class UnreliableUnordered:
         if run.repaired:
             self._counters.repairs_ignored += 1
             return
+        if run.change:
+            self._sources[run.source] = (run.last_seq + 1, Assembly())
+            return
         expected, assembly = self._sources.pop(run.source, (0, Assembly()))
         if run.seq != expected and assembly.partial:
             assembly.clear()

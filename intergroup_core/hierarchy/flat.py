@@ -1,12 +1,14 @@
 """Flat reports: every member tells all what it has and takes; from that, stability and the send window.
 
-A group of known members needs no more. Stability is the least acknowledged timestamp of the counted members
-(T3.5); the window of a sender ends where the slowest of them has no more room (D10).
+Stability is the least acknowledged timestamp of the counted members (T3.5); the window of a sender ends where the
+slowest of them has no more room (D10). Senders are counted because they are in the view. A receiver is counted by
+whoever hears its report; senders name in their own reports whom they count and who does not know it yet, so that a
+newcomer learns when all of them do (D7).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from intergroup_core.config import ReportConfig
 from intergroup_core.ids import MemberId, Timestamp
@@ -22,6 +24,10 @@ class FlatReports:
 
     INITIAL_FRAMES = 64
     """Room assumed of a member that has not reported yet."""
+    MAX_COUNTS = 64
+    """Newly counted members named in one report; the others wait for the next."""
+    UNSURE_PARTS = 8
+    """A receiver that does not know itself counted reports so many times as often."""
 
     def __init__(
         self,
@@ -38,6 +44,11 @@ class FlatReports:
         self._sends = me in activations
         self._others = dict.fromkeys(member for member in counted if member != me)
         self._reports: dict[MemberId, Report] = {}
+        self._heard: dict[MemberId, int] = {}
+        self._senders: frozenset[MemberId] = frozenset()
+        self._confirmed: set[MemberId] = set()
+        self._pins: dict[MemberId, tuple[int, int]] = {}
+        self._live = False
         self._least_of_others = Timestamp(0)
         self._busy_ns = round(config.busy_ms * MILLISECOND)
         self._idle_ns = round(config.idle_ms * MILLISECOND)
@@ -51,11 +62,98 @@ class FlatReports:
         self.window = self._window()
         """The highest seq this member may send."""
 
+    # Members that come and go
+
+    def enter(self, view_tag: int, senders: Collection[MemberId], activation: int | None, now: int) -> None:
+        """A view: its senders are counted, and receivers that were; `activation` is this member's own, if it sends."""
+        self._live = True
+        if view_tag != self._view_tag:
+            self._confirmed.clear()
+        self._view_tag = view_tag
+        gone = self._senders - frozenset(senders)
+        self._senders = frozenset(senders)
+        self._sources = max(1, len(senders))
+        self._sends = activation is not None
+        if activation is not None:
+            self._activation = activation
+        for member in senders:
+            if member != self._me and member not in self._others:
+                self._others[member] = None
+                self._reports.pop(member, None)
+        for member in gone & self._others.keys():
+            # A sender that left is a receiver as long as it is heard; one that failed is soon forgotten.
+            self._heard.setdefault(member, now)
+        self._changed()
+        self._due_at = min(self._due_at, now)
+
+    def count(self, member: MemberId, now: int) -> None:
+        """Wait for a member's acknowledgments from now on."""
+        if member == self._me or member in self._others:
+            return
+        self._others[member] = None
+        self._heard[member] = now
+        self._due_at = min(self._due_at, now)
+        self._changed()
+
+    def uncount(self, member: MemberId) -> None:
+        """Do not wait for a member any more."""
+        if member in self._others:
+            del self._others[member]
+            self._reports.pop(member, None)
+            self._changed()
+        self._heard.pop(member, None)
+        self._pins.pop(member, None)
+
+    def forget_silent(self, limit_ns: int, now: int) -> list[MemberId]:
+        """Receivers not heard for too long are not waited for; they know themselves uncounted by what they miss."""
+        silent = [
+            member
+            for member in self._others
+            if member not in self._senders and now - self._heard.setdefault(member, now) > limit_ns
+        ]
+        for member in silent:
+            self.uncount(member)
+        return silent
+
+    def pin(self, member: MemberId, acknowledged: int, until: int) -> None:
+        """Acknowledge no further for a newcomer's sake, until it knows itself counted or the time is over (D7)."""
+        self._pins[member] = (acknowledged, until)
+
+    def pinned(self, acknowledged: int, now: int) -> int:
+        """What this member may acknowledge, given who still starts from an earlier point."""
+        if self._pins:
+            self._pins = {member: pin for member, pin in self._pins.items() if now < pin[1]}
+            acknowledged = min(acknowledged, *(pin[0] for pin in self._pins.values())) if self._pins else acknowledged
+        return acknowledged
+
+    @property
+    def receivers(self) -> list[MemberId]:
+        """Members that are counted and do not send."""
+        return [member for member in self._others if member not in self._senders]
+
+    @property
+    def counted(self) -> bool:
+        """Whether every sender of the view counts this member."""
+        return self._me in self._senders or self._senders <= self._confirmed
+
+    def _counts(self) -> tuple[MemberId, ...]:
+        """Whom this member counts and who does not know that yet."""
+        if not self._live:
+            return ()
+        unsure = [member for member in self.receivers if (known := self._reports.get(member)) and not known.counted]
+        return tuple(unsure[: self.MAX_COUNTS])
+
+    def _changed(self) -> None:
+        self._least_of_others = self._least()
+        self.window = self._window()
+
+    # Reports
+
     def room_frames(self, room_bytes: int) -> int:
         """A source's share of the room, in frames: a small frame takes a socket buffer as much as a full one."""
         return room_bytes // self._frame_bytes // self._sources
 
-    def received(self, report: Report) -> bool:
+    def received(self, report: Report, now: int = 0) -> bool:
         """Take a counted member's report; whether it was new."""
         if report.member not in self._others:
             return False
@@ -63,6 +161,13 @@ class FlatReports:
         if known is not None and report.serial <= known.serial:
             return False
         self._reports[report.member] = report
+        self._heard[report.member] = now
+        if self._me in report.counts:
+            self._confirmed.add(report.member)
+        if report.counted:
+            self._pins.pop(report.member, None)
+        elif self._live and report.member not in self._senders and self._sends:
+            self._due_at = min(self._due_at, now + self._busy_ns)  # it waits to be told that it is counted
         # Most reports move neither minimum, and in a large group looking at everybody each time would be all it does.
         if known is None or known.acknowledged <= self._least_of_others:
             self._least_of_others = self._least()
@@ -131,7 +236,8 @@ class FlatReports:
         self._serial += 1
         self._frames = 0
         self._told_room = room_frames
-        self._due_at = now + self._idle_ns
+        unsure = self._live and not self.counted
+        self._due_at = now + (self._idle_ns // self.UNSURE_PARTS if unsure else self._idle_ns)
         return Report(
             member=self._me,
             view_tag=self._view_tag,
@@ -139,4 +245,6 @@ class FlatReports:
             acknowledged=Timestamp(acknowledged),
             contiguous=tuple(contiguous.items()),
             room_frames=room_frames,
+            counted=self._live and self.counted,
+            counts=self._counts(),
         )

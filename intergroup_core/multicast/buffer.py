@@ -55,6 +55,17 @@ class MessageBuffer:
         runs = self._runs.get(source)
         return runs[-1] if runs else None
 
+    def drop_after(self, source: MemberId, seq: int) -> None:
+        """Forget what a source sent after a seq: it is discarded by all (M4)."""
+        runs = self._runs.get(source)
+        while runs and runs[-1].last_seq > seq:
+            run = runs.pop()
+            self.bytes -= run.nbytes
+            if run.seq <= seq:
+                kept = run.slice(0, seq - run.seq + 1)
+                runs.append(kept)
+                self.bytes += kept.nbytes
+
     def drop_stable(self, stable: int) -> bool:
         """Forget every run that lies wholly at or below the stable timestamp; whether there was one."""
         dropped = False

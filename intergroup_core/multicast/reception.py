@@ -60,6 +60,16 @@ class Reception:
         self.promise = max(self.promise, ready[-1].last_timestamp)
         return ready
 
+    def skip_to(self, seq: int, promise: int) -> None:
+        """Nothing before this seq is wanted any more; what follows exceeds the promise."""
+        self.promise = max(self.promise, promise)
+        if seq - 1 <= self.contiguous:
+            return
+        self.contiguous = seq - 1
+        self.highest = max(self.highest, seq - 1)
+        self._later = [run for run in self._later if run.seq >= seq]
+        self._promises = [(at, timestamp) for at, timestamp in self._promises if at >= seq]
+
     def exists(self, seq: int) -> None:
         """Frames up to this seq are known to have been sent."""
         if seq > self.highest:

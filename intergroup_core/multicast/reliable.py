@@ -55,6 +55,33 @@ class ReliableMulticast:
         self.receptions = {source: Reception(activation, start) for source, activation in activations.items()}
         self.buffer = MessageBuffer(config.repair.buffer_bytes)
 
+    def enter(self, view_tag: int) -> None:
+        """Requests are made in another view from now on."""
+        self._view_tag = view_tag
+
+    def follow(self, source: MemberId, activation: int, promise: int) -> None:
+        """Take a source's frames from its activation point on; one that is followed goes on from there at least."""
+        reception = self.receptions.get(source)
+        if reception is None:
+            self.receptions[source] = Reception(activation, promise)
+        else:
+            reception.skip_to(activation, promise)
+            self._requests.drop(source, activation - 1)
+
+    def forget(self, source: MemberId) -> None:
+        """A source is not followed any more; what is here of it stays until it is stable."""
+        self.receptions.pop(source, None)
+        self._keepalives.pop(source, None)
+        self._requests.cancel_source(source)
+
+    def want(self, source: MemberId, upto: int, now: int) -> None:
+        """Get everything of a source up to a seq and nothing beyond it: a view is to end there."""
+        reception = self.receptions[source]
+        reception.exists(upto)
+        self._requests.drop_after(source, upto)
+        self._requests.forget_promise(source)
+        self._missing(source, reception.contiguous + 1, upto, now)
+
     def contiguous(self) -> dict[MemberId, int]:
         """The last seq of each source below which nothing is missing."""
         return {source: reception.contiguous for source, reception in self.receptions.items()}
@@ -136,9 +163,9 @@ class ReliableMulticast:
         """Somebody misses something: back off if this member does too, repair what it has."""
         requester = request.requester
         for source, first, last in request.ranges:
-            if source not in self.receptions:
-                continue
-            self._requests.overheard(requester, source, first, last, now)
+            if source in self.receptions:
+                self._requests.overheard(requester, source, first, last, now)
+            # What an earlier view left behind is kept for those that have not followed yet.
             for run in self.buffer.held(source, first, last):
                 self._repairs.requested(requester, source, run.seq, run.last_seq, now)
         for source, timestamp in request.promises:
@@ -172,7 +199,8 @@ class ReliableMulticast:
         repairs = self._repairs.tick(now)
         for span in repairs.spans:
             due.repairs += self.buffer.held(span.source, span.first, span.last)
-        due.keepalives = [self._keepalives[source].frame for source in repairs.promises]
+        known = self._keepalives
+        due.keepalives = [known[source].frame for source in repairs.promises if source in known]
         counters = self._counters
         counters.requests_sent = self._requests.requests_sent
         counters.requests_suppressed = self._requests.suppressed

@@ -13,6 +13,7 @@ from intergroup_core.multicast.losses import Experience, Loss, Ticket
 from intergroup_core.multicast.ranges import Disjoint, Promise, Span, coalesced
 from intergroup_core.ports import Distances
 from intergroup_core.timers import Timers
+from intergroup_core.wire.header import MAX_SEQ
 
 BACKOFF_BASE = 3
 FARTHER = 2.5
@@ -165,6 +166,22 @@ class RequestScheduler:
             self._discard(ticket)
         if not table:
             del self._waiting[source]
+
+    def drop_after(self, source: MemberId, seq: int) -> None:
+        """Frames beyond this seq are not wanted any more."""
+        table = self._waiting.get(source)
+        if table is None:
+            return
+        for ticket in self._cut(table, seq + 1, MAX_SEQ):
+            self._discard(ticket)
+        if not table:
+            del self._waiting[source]
+
+    def forget_promise(self, source: MemberId) -> None:
+        """No promise of this source is waited for any more."""
+        ticket = self._promises.pop(source, None)
+        if ticket is not None:
+            self._discard(ticket)
 
     def next_deadline(self) -> int | None:
         due = self._timers.next_deadline()

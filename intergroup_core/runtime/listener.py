@@ -49,7 +49,8 @@ class Listener:
         self.drained = True
         """Whether the last receive left nothing behind."""
         self._socket = self._open()
-        self.filters_own = drop_own_frames(self._socket, me)
+        self.filters_own = False
+        self.drop_frames_of(me)
         self.buffer_bytes = self._size_buffer(network.socket_buffer_bytes)
         self.coalesced = network.offload and self._kernel_coalesces()
 
@@ -108,6 +109,10 @@ class Listener:
             warn_without_offload(self._interface, error)
             return False
         return True
+
+    def drop_frames_of(self, me: MemberId) -> None:
+        """Do not receive what this member sent; a second call replaces the first."""
+        self.filters_own = drop_own_frames(self._socket, me)
 
     def fileno(self) -> int:
         return self._socket.fileno()

@@ -6,12 +6,25 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
-from typing import Self, assert_never
+from typing import Protocol, Self, assert_never
 
 from intergroup_core.delivery.outbox import Records
-from intergroup_core.effects import Deliver, Effect, Install, Multicast, Order, SendRoom, Stable, Suspect
+from intergroup_core.effects import (
+    Counted,
+    Deliver,
+    Effect,
+    Gap,
+    Install,
+    Left,
+    Multicast,
+    Order,
+    Persist,
+    SendRoom,
+    Stable,
+    Suspect,
+)
 from intergroup_core.endpoint import Endpoint
-from intergroup_core.errors import Backpressure, LocalProtocolError
+from intergroup_core.errors import Backpressure, IntergroupError, LocalProtocolError
 from intergroup_core.ids import format_member
 from intergroup_core.runtime.alarm import Alarm
 from intergroup_core.runtime.clock import now
@@ -25,6 +38,25 @@ MAX_ARRIVALS = 4
 """Arrivals taken in one wake-up before others on the loop have their turn."""
 
 
+LEFT = "left"
+"""The reason of a member that was asked to leave."""
+REASONS = {"clock": "its clock differs too much from the others'; set it (NTP) and join again"}
+
+
+class MemberEnded(IntergroupError):
+    """The member is out of its group although nobody asked it to leave."""
+
+
+class StateStore(Protocol):
+    """Keeps what a member must remember."""
+
+    def save(self, record: bytes) -> None:
+        """Durable once this returns."""
+
+    def close(self) -> None:
+        """Let others have it."""
+
+
 class Member:
     """Drives an endpoint. Deliveries go to `on_event` where one is given, else they wait in a bounded inbox."""
 
@@ -36,24 +68,37 @@ class Member:
         *,
         app_queue_bytes: int,
         on_event: Callable[[Event], None] | None = None,
+        store: StateStore | None = None,
     ) -> None:
         self.endpoint = endpoint
         self._listener = listener
         self._transmitter = transmitter
+        self._store = store
         self._loop = asyncio.get_running_loop()
         self._alarm = Alarm(self._loop, self._due)
         self._unsent: deque[tuple[memoryview | bytes, int]] = deque()
         self._delivered: deque[Event] = deque()
         self._handing_over = False
         self._room_waiters: list[asyncio.Future[None]] = []
+        self._sent_waiters: list[asyncio.Future[None]] = []
+        self._view_waiters: list[asyncio.Future[None]] = []
         self._on_event = on_event
         self._closed = False
+        self._leaving = False
+        self._left: Left | None = None
+        self._ended = asyncio.Event()
+        self.failure: Exception | None = None
+        """Why the member ended by itself, if it did."""
         self.inbox = Inbox(app_queue_bytes, self._tell_room)
 
     def start(self) -> Self:
         self._loop.add_reader(self._listener.fileno(), self._readable)
         self._carry_out(self.endpoint.start(now()))
         return self
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
 
     def send(self, records: Records) -> None:
         """Hand records over at once; Backpressure where the queue does not take them all."""
@@ -67,15 +112,39 @@ class Member:
                 self.send(records)
                 return
             except Backpressure:
-                await self._room()
+                await self._wait(self._room_waiters)
 
     async def take(self) -> Event | None:
-        """The next delivery or view; None once the member is closed."""
+        """The next event; None once the member is closed."""
         return await self.inbox.take()
 
     async def __aiter__(self) -> AsyncIterator[Event]:
         while (event := await self.inbox.take()) is not None:
             yield event
+
+    async def installed(self, *, as_sender: bool = False) -> None:
+        """Until this member has a view, or one in which it is a sender."""
+        endpoint = self.endpoint
+        while (view := endpoint.view) is None or (as_sender and endpoint.me not in view.members):
+            self._check_open()
+            await self._wait(self._view_waiters)
+
+    async def sent(self) -> None:
+        """Until all that was handed over has gone to the network."""
+        while self.endpoint.unsent_bytes or self._unsent:
+            self._check_open()
+            await self._wait(self._sent_waiters)
+
+    def begin_to_leave(self) -> None:
+        """What was sent before goes out first, then the stream ends."""
+        if not self._closed and not self._leaving:
+            self._leaving = True
+            self.inbox.leave()
+            self._carry_out(self.endpoint.leave(now()))
+
+    async def ended(self) -> None:
+        """Until this member has left or was closed."""
+        await self._ended.wait()
 
     def close(self) -> None:
         """Leave the loop; what the application has not taken can still be taken."""
@@ -87,8 +156,13 @@ class Member:
         self._alarm.close()
         self._listener.close()
         self._transmitter.close()
-        self._wake_senders()
+        if self._store is not None:
+            self._store.close()
+        self._wake(self._room_waiters)
+        self._wake(self._view_waiters)
+        self._wake(self._sent_waiters)
         self.inbox.close()
+        self._ended.set()
 
     async def __aenter__(self) -> Self:
         return self.start()
@@ -97,34 +171,69 @@ class Member:
         self.close()
 
     def _check_open(self) -> None:
+        self.check_failure()
         if self._closed:
             raise LocalProtocolError("this member is closed: nothing can be sent through it any more")
 
-    async def _room(self) -> None:
+    def check_failure(self) -> None:
+        """Raise what ended the member by itself, if something did."""
+        if self.failure is not None:
+            endpoint = self.endpoint
+            raise MemberEnded(f"{endpoint.name} is out of group {endpoint.group}: {self.failure}") from self.failure
+
+    async def _wait(self, waiters: list[asyncio.Future[None]]) -> None:
         waiter: asyncio.Future[None] = self._loop.create_future()
-        self._room_waiters.append(waiter)
+        waiters.append(waiter)
         await waiter
 
-    def _wake_senders(self) -> None:
-        waiters, self._room_waiters = self._room_waiters, []
+    @staticmethod
+    def _wake(waiters: list[asyncio.Future[None]]) -> None:
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
+        waiters.clear()
+
+    # The loop calls these. An error in one would otherwise only be logged, and the application wait for ever.
 
     def _readable(self) -> None:
+        try:
+            self._receive()
+        except Exception as error:
+            self._fail(error)
+
+    def _due(self) -> None:
+        try:
+            # What has arrived comes first: somebody waits for the answer, and it may settle what is due.
+            self._receive()
+            if not self._closed:
+                self._carry_out(self.endpoint.tick(now()))
+        except Exception as error:
+            self._fail(error)
+
+    def _writable(self) -> None:
+        try:
+            self._send_unsent()
+        except Exception as error:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        if self._closed:
+            return
+        expected = isinstance(error, IntergroupError)
+        _log.error("a member of group %s ends: %s", self.endpoint.group, error, exc_info=None if expected else error)
+        self.failure = error
+        self.close()
+
+    def _receive(self) -> None:
         for _ in range(MAX_ARRIVALS):
+            if self._closed:
+                break
             arrival = self._listener.receive()
-            if arrival is None or self._closed:
+            if arrival is None:
                 break
             self._carry_out(self.endpoint.receive(arrival, now()))
             if self._closed or self._listener.drained:
                 break
-
-    def _due(self) -> None:
-        # What has arrived comes first: somebody waits for the answer, and it may settle what is due.
-        self._readable()
-        if not self._closed:
-            self._carry_out(self.endpoint.tick(now()))
 
     def _transmit(self, data: memoryview | bytes, segment: int) -> None:
         if self._unsent:
@@ -134,7 +243,7 @@ class Member:
             self._loop.add_writer(self._transmitter.fileno(), self._writable)
             self.endpoint.congested(now())
 
-    def _writable(self) -> None:
+    def _send_unsent(self) -> None:
         while self._unsent:
             data, segment = self._unsent.popleft()
             taken = self._transmitter.send(data, segment)
@@ -156,20 +265,42 @@ class Member:
                     self._transmit(data, segment)
                 case Deliver(chunk):
                     self._delivered.append(chunk)
-                case Install(view):
-                    self._delivered.append(view)
+                case Install():
+                    self._delivered.append(effect)
+                    self._wake(self._view_waiters)
+                case Gap():
+                    self._delivered.append(effect)
+                    self._listener.drop_frames_of(effect.incarnation)
+                case Left():
+                    self._left = effect
+                case Persist(record):
+                    if not self._persisted(record):
+                        break  # nothing after it may happen
                 case SendRoom():
-                    self._wake_senders()
+                    self._wake(self._room_waiters)
                 case Suspect(member, reason, seq):
-                    _log.warning("member %s is suspected at seq %d: %s", format_member(member), seq, reason)
-                case Order() | Stable():
+                    _log.info("member %s is suspected at seq %d: %s", format_member(member), seq, reason)
+                case Order() | Stable() | Counted():
                     pass
                 case _:
                     assert_never(effect)
         if self._delivered:
             self._hand_over()
+        if self._left is not None and not self._handing_over:
+            self._end(self._left)
+        if self._sent_waiters and not self.endpoint.unsent_bytes and not self._unsent:
+            self._wake(self._sent_waiters)
         if not self._closed:
             self._alarm.wake_by(self.endpoint.next_deadline())
+
+    def _persisted(self, record: bytes) -> bool:
+        if self._store is not None:
+            try:
+                self._store.save(record)
+            except IntergroupError as error:
+                self._fail(error)
+                return False
+        return True
 
     def _hand_over(self) -> None:
         if self._handing_over:
@@ -184,5 +315,10 @@ class Member:
                     self.inbox.put(event)
         finally:
             self._handing_over = False
-        if self._on_event is None:
+        if self._on_event is None and self._left is None:
             self.inbox.settle()
+
+    def _end(self, left: Left) -> None:
+        if left.reason != LEFT and self.failure is None:
+            self.failure = MemberEnded(REASONS.get(left.reason, left.reason))
+        self.close()

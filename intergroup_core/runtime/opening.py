@@ -1,9 +1,12 @@
-"""Opens a member of a group whose view is given: interface, sockets, endpoint, event loop."""
+"""Opens a member of a group: interface, sockets, endpoint, event loop."""
 
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Callable
+from contextlib import ExitStack
+from os import PathLike
 from random import Random, SystemRandom
 
 from intergroup_core.config import Config
@@ -12,12 +15,15 @@ from intergroup_core.endpoint import Endpoint
 from intergroup_core.ids import MemberId, Service, View
 from intergroup_core.ports import ConstantDistance
 from intergroup_core.runtime.address import group_address
+from intergroup_core.runtime.home import FileStateStore, Home, chosen_home
 from intergroup_core.runtime.inbox import Event
 from intergroup_core.runtime.interfaces import resolve_interface
 from intergroup_core.runtime.listener import Listener
 from intergroup_core.runtime.member import Member
 from intergroup_core.runtime.memory import keep_freed_memory
 from intergroup_core.runtime.transmitter import Transmitter
+
+_log = logging.getLogger(__name__)
 
 BUFFER_PER_ROOM = 2
 """Socket buffer kept for each byte of room reported: the kernel charges a datagram more than its length."""
@@ -37,16 +43,11 @@ def open_member(
     on_event: Callable[[Event], None] | None = None,
     listen: type[Listener] = Listener,
 ) -> Member:
-    """A member that is not started yet; what cannot be had of the network raises NetworkUnavailable."""
-    keep_freed_memory()
-    interface = resolve_interface(config.network.interface)
-    address = group_address(group, config.network)
-    listener = listen(address, interface, config.network, me)
-    try:
-        transmitter = Transmitter(address, interface, config.network)
-    except BaseException:
-        listener.close()
-        raise
+    """A member, not started yet, of a group whose view is given and stays.
+
+    What cannot be had of the network raises NetworkUnavailable.
+    """
+    listener, transmitter = _open_sockets(group, me, config, listen)
     endpoint = Endpoint(
         me=me,
         name=name,
@@ -60,6 +61,79 @@ def open_member(
         rng=Random(SystemRandom().getrandbits(64)),
     )
     return Member(endpoint, listener, transmitter, app_queue_bytes=config.network.app_queue_bytes, on_event=on_event)
+
+
+def open_live_member(
+    *,
+    group: str,
+    name: str,
+    service: Service,
+    config: Config,
+    sender: bool,
+    home: str | PathLike[str] | None = None,
+    on_event: Callable[[Event], None] | None = None,
+    listen: type[Listener] = Listener,
+) -> Member:
+    """A member, not started yet, that finds its group and follows its views.
+
+    What cannot be had of the network raises NetworkUnavailable, of the site's directory ConfigError.
+    """
+    me = MemberId(SystemRandom().randrange(1, 1 << 64))
+    site, store = _site_of(group, home)
+    with ExitStack() as undo:
+        if store is not None:
+            undo.callback(store.close)
+        listener, transmitter = _open_sockets(group, me, config, listen)
+        undo.callback(listener.close)
+        undo.callback(transmitter.close)
+        endpoint = Endpoint(
+            me=me,
+            name=name,
+            group=group,
+            service=service,
+            config=within_buffer(config, listener.buffer_bytes),
+            clock=HybridClock(),
+            distances=ConstantDistance(round(config.repair.distance_start_us * 1_000)),
+            rng=Random(SystemRandom().getrandbits(64)),
+            sender=sender,
+            site=site,
+            record=store.load() if store is not None else None,
+        )
+        undo.pop_all()
+    return Member(
+        endpoint,
+        listener,
+        transmitter,
+        app_queue_bytes=config.network.app_queue_bytes,
+        on_event=on_event,
+        store=store,
+    )
+
+
+def _site_of(group: str, home: str | PathLike[str] | None) -> tuple[str, FileStateStore | None]:
+    """The identity that quorums count and its memory; neither without a directory, or while another process has it."""
+    directory = chosen_home(home)
+    if directory is None:
+        return "", None
+    at = Home(directory)
+    identity = at.identity()
+    store = at.state_of(group)
+    if store is None:
+        _log.info("another process is in group %s for the site in %s; this one counts as its own", group, directory)
+        return "", None
+    return identity, store
+
+
+def _open_sockets(group: str, me: MemberId, config: Config, listen: type[Listener]) -> tuple[Listener, Transmitter]:
+    keep_freed_memory()
+    interface = resolve_interface(config.network.interface)
+    address = group_address(group, config.network)
+    listener = listen(address, interface, config.network, me)
+    try:
+        return listener, Transmitter(address, interface, config.network)
+    except BaseException:
+        listener.close()
+        raise
 
 
 def within_buffer(config: Config, granted: int) -> Config:

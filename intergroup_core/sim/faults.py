@@ -68,7 +68,80 @@ class ClockStep:
     delta_ns: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Join:
+    """A process starts at a seat that is empty or whose process is gone."""
+
+    at: int
+    member: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leave:
+    """A member leaves the group in good order."""
+
+    at: int
+    member: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restart:
+    """A crashed member's process starts again: same name, site and record, another id."""
+
+    at: int
+    member: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartSending:
+    """A receiver's application begins to send."""
+
+    at: int
+    member: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """The network falls apart into several parts."""
+
+    at: int
+    until: int
+    parts: tuple[frozenset[int], ...]
+
+    def links(self) -> set[tuple[int, int]]:
+        where = {member: number for number, part in enumerate(self.parts) for member in part}
+        return {(one, other) for one in where for other in where if where[one] != where[other]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flap:
+    """Links that go up and down, both ways."""
+
+    at: int
+    until: int
+    side: frozenset[int]
+    other: frozenset[int]
+    down_ns: int
+    up_ns: int
+
+    def links(self) -> set[tuple[int, int]]:
+        there = {(one, other) for one in self.side for other in self.other}
+        return there | {(other, one) for one, other in there}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lossy:
+    """One-way links that lose more than the others."""
+
+    at: int
+    until: int
+    links: frozenset[tuple[int, int]]
+    loss: float
+
+
 Fault = Crash | Pause | Partition | SlowApplication | Congestion | ClockStep
+Change = Join | Leave | Restart | StartSending | Split | Flap | Lossy
+"""What only a group with live membership survives."""
 
 FAULT_NAMES = ("crash", "partition", "oneway", "pause", "slow", "congestion", "clock")
 LONGEST_PART = 0.15

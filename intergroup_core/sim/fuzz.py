@@ -38,6 +38,7 @@ def mixed_scenario(seed: int) -> Scenario:
         # Losses slow senders down, and what waits travels in fewer messages.
         rate=round(34 + 40 * loss, 1),
         messages=LEAST_MESSAGES,
+        fixed=True,
     )
 
 

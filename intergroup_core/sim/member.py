@@ -55,6 +55,7 @@ class SimMember:
         socket_bytes: int,
         app_queue_bytes: int,
         wake_ns: int,
+        index: int | None = None,
     ) -> None:
         self.id = id
         self.name = name
@@ -83,7 +84,7 @@ class SimMember:
         self._app_waiting = 0
         self._reading = True
         self._refused: list[Multicast] | None = None
-        self.index = network.attach(self)
+        self.index = network.attach(self, index)
 
     def start(self) -> None:
         self._perform(self.endpoint.start(self.clock.now()))
@@ -164,14 +165,35 @@ class SimMember:
             elif kind is Stable:
                 self._trace.events.append(StableDropped(now, self.id, effect.upto))  # type: ignore[union-attr]
             elif isinstance(effect, Install):
-                view = effect.view
-                self._trace.events.append(Installed(now, self.id, str(view.id), view.id.start, view.members))
+                self._installed(effect)
             elif isinstance(effect, Suspect):
                 self._trace.events.append(Suspected(now, self.id, effect.member, effect.reason))
-            elif isinstance(effect, SendRoom) and self.application is not None:
-                self._scheduler.after(0, self.application.room)
+            elif isinstance(effect, SendRoom):
+                if self.application is not None:
+                    self._scheduler.after(0, self.application.room)
+            else:
+                self._carry_out(effect)
         if self.endpoint.buffered_bytes > self.buffered_most:
             self.buffered_most = self.endpoint.buffered_bytes
+
+    def _installed(self, effect: Install) -> None:
+        view = effect.view
+        self._trace.events.append(
+            Installed(
+                self._scheduler.now,
+                self.id,
+                str(view.id),
+                view.id.start,
+                view.members,
+                effect.transitional,
+                effect.joined,
+                tuple((gone.member, gone.reason) for gone in effect.departed),
+                effect.branches,
+            )
+        )
+
+    def _carry_out(self, effect: Effect) -> None:
+        """Effects that only changing membership has."""
 
     def _multicast(self, burst: Multicast) -> None:
         self._tap.emitted(self._scheduler.now, self.id, burst.data, burst.segment)

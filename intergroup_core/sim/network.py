@@ -72,10 +72,11 @@ class Network:
         self._scheduler = scheduler
         self._rng = rng
         self._delays = delays
-        self._ports: list[Port] = []
+        self._ports: list[Port | None] = []
         self._cut: set[Link] = set()
         self._last_arrival: dict[Link, int] = {}
         self._loss: dict[Link, UniformLoss | BurstyLoss] = {}
+        self._special: dict[Link, UniformLoss] = {}
         self.on_drop: Callable[[Dropped], None] = lambda dropped: None
         self.datagrams = 0
         self.dropped = 0
@@ -94,10 +95,18 @@ class Network:
         self._loss.clear()
         self._disturbed = conditions.duplicate + conditions.reorder + conditions.corrupt
 
-    def attach(self, port: Port) -> int:
-        """Give a port the next index."""
-        self._ports.append(port)
-        return len(self._ports) - 1
+    def attach(self, port: Port, index: int | None = None) -> int:
+        """Give a port the next index, or one of before, whose port it replaces."""
+        if index is None:
+            self._ports.append(port)
+            return len(self._ports) - 1
+        self._ports += [None] * (index + 1 - len(self._ports))
+        self._ports[index] = port
+        return index
+
+    def detach(self, index: int) -> None:
+        """Nobody listens there any more; what is under way is lost."""
+        self._ports[index] = None
 
     def delay(self, sender: int, receiver: int) -> int:
         return self._delays[sender][receiver]
@@ -106,11 +115,20 @@ class Network:
         """From now on nothing crosses these links; what is under way still arrives."""
         self._cut |= links
 
+    def lossy(self, links: set[Link], loss: float | None) -> None:
+        """These links lose that part of their datagrams, whatever the conditions; None ends it."""
+        for link in sorted(links):
+            if loss is None:
+                self._special.pop(link, None)
+            else:
+                self._special[link] = UniformLoss(self._rng, loss)
+
     def heal(self, links: set[Link]) -> None:
         self._cut -= links
 
     def heal_all(self) -> None:
         self._cut.clear()
+        self._special.clear()
 
     def multicast(self, sender: int, data: bytes | memoryview, segment: int) -> None:
         """Carry one burst: datagrams of `segment` bytes, the last perhaps shorter."""
@@ -127,7 +145,7 @@ class Network:
             datagrams = [datagram for datagram, keep in zip(datagrams, kept, strict=True) if keep]
         whole = burst if len(datagrams) * segment >= len(burst) else None
         for receiver in range(len(self._ports)):
-            if receiver != sender:
+            if receiver != sender and self._ports[receiver] is not None:
                 self._carry((sender, receiver), datagrams, segment, whole)
 
     def _carry(self, link: Link, datagrams: list[bytes], segment: int, whole: bytes | None) -> None:
@@ -137,7 +155,7 @@ class Network:
                 self._drop(link, datagram)
             return
         arrived = datagrams
-        if conditions.loss:
+        if conditions.loss or link in self._special:
             model = self._loss_on(link)
             arrived = []
             for datagram in datagrams:
@@ -155,7 +173,7 @@ class Network:
         if not arrived:
             return
         self._last_arrival[link] = due
-        port = self._ports[link[1]]
+        port = self._port(link)
         if len(arrived) == 1 or (conditions.coalesce < 1 and self._rng.random() >= conditions.coalesce):
             for datagram in arrived:
                 self._scheduler.at(due, port.arrive, Packet(datagram, len(datagram)))
@@ -175,7 +193,7 @@ class Network:
                 in_order.append(datagram)
                 continue
             late = due + rng.randrange(1, conditions.reorder_ns + 1)
-            port = self._ports[link[1]]
+            port = self._port(link)
             if chance < conditions.duplicate:
                 self.duplicated += 1
                 in_order.append(datagram)
@@ -203,12 +221,17 @@ class Network:
             damaged[rng.randrange(len(damaged))] ^= 1 << rng.randrange(8)
         return bytes(damaged)
 
+    def _port(self, link: Link) -> Port:
+        port = self._ports[link[1]]
+        assert port is not None, "nothing is carried to where nobody listens"
+        return port
+
     def _drop(self, link: Link, datagram: bytes) -> None:
         self.dropped += 1
         self.on_drop(Dropped(link[0], link[1], memoryview(datagram)))
 
     def _loss_on(self, link: Link) -> UniformLoss | BurstyLoss:
-        model = self._loss.get(link)
+        model = self._special.get(link) or self._loss.get(link)
         if model is None:
             conditions = self._conditions
             if conditions.mean_burst > 1:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 import numpy as np
 
 from intergroup_core.sim.checkers import Violation, check
 from intergroup_core.sim.cluster import SECOND, SimCluster
+from intergroup_core.sim.live_cluster import LiveCluster
+from intergroup_core.sim.live_member import LiveMember
+from intergroup_core.sim.member import SimMember
 from intergroup_core.sim.scenario import Scenario
 from intergroup_core.sim.trace import Delivered, Installed, Sent, Trace
 from intergroup_core.wire.header import FrameType
@@ -45,6 +50,15 @@ class Outcome:
     control: dict[str, Any]
     buffers_max_bytes: int
     totals: dict[str, int]
+    transitions: dict[str, int]
+    """How often members went from one membership state to another, and why."""
+    restarts: dict[str, int]
+    """Why repairs began again."""
+    gaps: dict[str, int]
+    settling_ns: int
+    """From the end of all trouble until one view of all senders."""
+    pauses_ns: list[int]
+    """How long delivery stood still before each view that a repair brought."""
     digest: str
     violations: list[Violation]
 
@@ -63,6 +77,11 @@ class Outcome:
             "control": self.control,
             "buffers_max_bytes": self.buffers_max_bytes,
             "totals": self.totals,
+            "transitions": self.transitions,
+            "restarts": self.restarts,
+            "gaps": self.gaps,
+            "settling_ms": round(self.settling_ns / 1e6, 3),
+            "pause_ms": _spread(self.pauses_ns),
             "trace_digest": self.digest,
             "violations": [violation.to_json() for violation in self.violations],
         }
@@ -80,21 +99,30 @@ def play(scenario: Scenario, *, digest: bool = True) -> tuple[Outcome, Trace]:
     return summarise(scenario, cluster, violations, digest=digest), cluster.trace
 
 
-def summarise(scenario: Scenario, cluster: SimCluster, violations: list[Violation], *, digest: bool = True) -> Outcome:
+def summarise(
+    scenario: Scenario, cluster: SimCluster | LiveCluster, violations: list[Violation], *, digest: bool = True
+) -> Outcome:
     events = cluster.trace.events
+    live = [member for member in members_of(cluster) if isinstance(member, LiveMember)]
+    counts = [dataclasses.asdict(member.endpoint.counters) for member in members_of(cluster)]
     return Outcome(
         scenario=scenario,
         sent=cluster.sent,
         delivered=sum(type(event) is Delivered for event in events),
         views=len({event.view for event in events if type(event) is Installed}),
-        dropped=cluster.network.dropped + sum(member.inbox.overflowed for member in cluster.members),
+        dropped=cluster.network.dropped + sum(member.inbox.overflowed for member in members_of(cluster)),
         virtual_ns=cluster.scheduler.now,
         requests_per_loss=cluster.tap.requests_per_loss,
         repairs_per_loss=cluster.tap.repairs_per_loss,
         latency_ms=_latency(cluster.trace),
         control=_control(cluster),
-        buffers_max_bytes=max(member.buffered_most for member in cluster.members),
-        totals=_totals(cluster),
+        buffers_max_bytes=max((member.buffered_most for member in members_of(cluster)), default=0),
+        totals=_totals(counts),
+        transitions=_sum(count["transitions"] for count in counts),
+        restarts=_sum(count["restarts"] for count in counts),
+        gaps=dict(sorted(Counter(gap for member in live for gap in member.gaps).items())),
+        settling_ns=cluster.settling_ns if isinstance(cluster, LiveCluster) else 0,
+        pauses_ns=[pause for member in live for pause in member.pauses],
         digest=cluster.trace.digest() if digest else "",
         violations=violations,
     )
@@ -114,9 +142,9 @@ def _latency(trace: Trace) -> dict[str, float]:
     return {"p50": round(float(p50), 3), "p99": round(float(p99), 3)}
 
 
-def _control(cluster: SimCluster) -> dict[str, Any]:
+def _control(cluster: SimCluster | LiveCluster) -> dict[str, Any]:
     """Every member reports to all: each is a site of one flat local group, and nobody coordinates."""
-    sites = len(cluster.members)
+    sites = max(1, len(cluster.members))
     seconds = max(cluster.scheduler.now / SECOND, 1e-9)
     return {
         "sites": sites,
@@ -127,10 +155,28 @@ def _control(cluster: SimCluster) -> dict[str, Any]:
     }
 
 
-def _totals(cluster: SimCluster) -> dict[str, int]:
+def members_of(cluster: SimCluster | LiveCluster) -> Sequence[SimMember]:
+    """Every process that ever ran."""
+    return cluster.processes if isinstance(cluster, LiveCluster) else cluster.members
+
+
+def _totals(counts: list[dict[str, Any]]) -> dict[str, int]:
     totals: Counter[str] = Counter()
-    for member in cluster.members:
-        counters = dataclasses.asdict(member.endpoint.counters)
+    for counters in counts:
         totals.update({shown: counters[name] for shown, name in TOTALS.items()})
         totals["refused"] += sum(counters["dropped"].values())
     return dict(totals)
+
+
+def _sum(parts: Iterable[dict[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for part in parts:
+        total.update(part)
+    return dict(sorted(total.items()))
+
+
+def _spread(values_ns: Sequence[int]) -> dict[str, float]:
+    """Middle and worst, in milliseconds."""
+    if not values_ns:
+        return {"median": 0.0, "worst": 0.0}
+    return {"median": round(median(values_ns) / 1e6, 3), "worst": round(max(values_ns) / 1e6, 3)}

@@ -10,6 +10,8 @@ from intergroup_core.errors import ConfigError
 from intergroup_core.ids import Service
 from intergroup_core.sim.cluster import SimCluster
 from intergroup_core.sim.faults import FAULT_NAMES, plan_faults
+from intergroup_core.sim.live_cluster import LiveCluster
+from intergroup_core.sim.live_plan import LIVE_FAULT_NAMES, plan_live_faults, plan_seats, slower
 from intergroup_core.sim.network import Conditions
 from intergroup_core.sim.topology import scattered
 from intergroup_core.sim.workload import Workload
@@ -50,6 +52,8 @@ class Scenario:
     rate: float = 40.0
     size: int = 100
     preset: str = "test"
+    fixed: bool = False
+    """With one view for ever, rather than live membership."""
 
     def __post_init__(self) -> None:
         for name in ("loss", "dup", "reorder", "corrupt"):
@@ -63,8 +67,9 @@ class Scenario:
         _require(self, "size", 1 <= self.size <= 50_000, "from 1 to 50000")
         _require(self, "delivery", self.delivery in DELIVERIES, f"one of {', '.join(DELIVERIES)}")
         _require(self, "preset", self.preset in FURTHEST_NS, f"one of {', '.join(FURTHEST_NS)}")
+        known = FAULT_NAMES if self.fixed else LIVE_FAULT_NAMES
         for fault in self.faults:
-            _require(self, "faults", fault in FAULT_NAMES, f"made of {', '.join(FAULT_NAMES)}")
+            _require(self, "faults", fault in known, f"made of {', '.join(known)}")
 
     @property
     def duration_ns(self) -> int:
@@ -75,13 +80,47 @@ class Scenario:
         said = [f"intergroup sim --seed {self.seed}"]
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name != "seed" and value != field.default:
-                shown = ",".join(value) if isinstance(value, tuple) else value
-                said.append(f"--{field.name} {shown}")
+            if field.name == "seed" or value == field.default:
+                continue
+            if isinstance(value, bool):
+                said.append(f"--{field.name}")
+            else:
+                said.append(f"--{field.name} {','.join(value) if isinstance(value, tuple) else value}")
         return " ".join(said)
 
-    def cluster(self) -> SimCluster:
+    def cluster(self) -> SimCluster | LiveCluster:
         """The members, network and faults of this run, not started yet."""
+        return self._fixed_cluster() if self.fixed else self._live_cluster()
+
+    def _live_cluster(self) -> LiveCluster:
+        rng = Random(f"{self.seed}/live")
+        least, most = FURTHEST_NS[self.preset]
+        furthest = rng.randint(least, most)
+        config = Config.preset(self.preset)
+        if self.preset == "test" and rng.random() < 0.9:
+            config = slower(config, rng)
+        seats = plan_seats(
+            self._services(self.members + self.receivers, rng),
+            senders=self.members,
+            faults=self.faults,
+            duration_ns=self.duration_ns,
+            rng=rng,
+        )
+        return LiveCluster(
+            seed=self.seed,
+            seats=seats,
+            config=config,
+            conditions=self._conditions(furthest, rng),
+            delays=scattered(len(seats), rng, nearest_ns=furthest // 10, furthest_ns=furthest),
+            faults=plan_live_faults(self.faults, seats=len(seats), duration_ns=self.duration_ns, rng=rng),
+            workload=self._workload(config, rng),
+            true_distances=rng.random() < 0.7,
+            resolution_ns=rng.choice((MICROSECOND, MILLISECOND, 16 * MILLISECOND)),
+            skew_ns=rng.choice((0, MILLISECOND, 50 * MILLISECOND, 2 * SECOND)),
+            wake_ns=rng.choice((200 * MICROSECOND, 5 * MILLISECOND, 5 * MILLISECOND)),
+        )
+
+    def _fixed_cluster(self) -> SimCluster:
         rng = Random(f"{self.seed}/scenario")
         count = self.members + self.receivers
         least, most = FURTHEST_NS[self.preset]
@@ -93,32 +132,38 @@ class Scenario:
             receivers=self.receivers,
             services=self._services(count, rng),
             config=config,
-            conditions=Conditions(
-                loss=self.loss,
-                mean_burst=self.burst,
-                duplicate=self.dup,
-                reorder=self.reorder,
-                reorder_ns=2 * furthest,
-                corrupt=self.corrupt,
-                jitter_ns=rng.choice((0, furthest // 10, furthest)),
-                coalesce=rng.choice((0.0, 0.7, 1.0)),
-            ),
+            conditions=self._conditions(furthest, rng),
             delays=scattered(count, rng, nearest_ns=furthest // 10, furthest_ns=furthest),
             faults=plan_faults(self.faults, members=count, duration_ns=self.duration_ns, rng=rng),
-            workload=Workload(
-                rate=self.rate,
-                size=self.size,
-                large_size=min(50 * self.size, config.group.max_message_bytes),
-                answer=rng.choice((0.0, 0.02)),
-                duty=rng.choice((0.2, 0.4, 0.8)),
-                step_ns=rng.choice((0, 0, 20 * MILLISECOND)),
-            ),
+            workload=self._workload(config, rng),
             busy=rng.choice(((1.0,), (1.8, 1.0, 0.2))),
             true_distances=rng.random() < 0.7,
             # Coarse clocks make equal timestamps, exact ones make races.
             resolution_ns=rng.choice((MICROSECOND, MILLISECOND, 16 * MILLISECOND)),
             skew_ns=rng.choice((0, MILLISECOND, 50 * MILLISECOND)),
             wake_ns=rng.choice((200 * MICROSECOND, 2 * MILLISECOND, 5 * MILLISECOND)),
+        )
+
+    def _conditions(self, furthest: int, rng: Random) -> Conditions:
+        return Conditions(
+            loss=self.loss,
+            mean_burst=self.burst,
+            duplicate=self.dup,
+            reorder=self.reorder,
+            reorder_ns=2 * furthest,
+            corrupt=self.corrupt,
+            jitter_ns=rng.choice((0, furthest // 10, furthest)),
+            coalesce=rng.choice((0.0, 0.7, 1.0)),
+        )
+
+    def _workload(self, config: Config, rng: Random) -> Workload:
+        return Workload(
+            rate=self.rate,
+            size=self.size,
+            large_size=min(50 * self.size, config.group.max_message_bytes),
+            answer=rng.choice((0.0, 0.02)),
+            duty=rng.choice((0.2, 0.4, 0.8)),
+            step_ns=rng.choice((0, 0, 20 * MILLISECOND)),
         )
 
     def _config(self, rng: Random) -> Config:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from intergroup_core.ids import MemberId, Service
 
 FORMAT = "intergroup-trace"
-VERSION = 1
+VERSION = 2
 
 
 class Sent(NamedTuple):
@@ -63,13 +63,20 @@ class Ordered(NamedTuple):
 
 
 class Installed(NamedTuple):
-    """A view took its place in a member's stream."""
+    """A view took its place in a member's stream; for one that bootstraps, the first is the view at its cut."""
 
     at: int
     member: MemberId
     view: str
     start: int
     members: tuple[MemberId, ...]
+    transitional: tuple[MemberId, ...] = ()
+    """Senders that came with this member from its previous view."""
+    joined: tuple[MemberId, ...] = ()
+    departed: tuple[tuple[MemberId, str], ...] = ()
+    """Who is not in the view any more, and why."""
+    branches: tuple[str, ...] = ()
+    """The other views that met in this one."""
 
 
 class StableDropped(NamedTuple):
@@ -81,7 +88,34 @@ class StableDropped(NamedTuple):
 
 
 class GapAnnounced(NamedTuple):
-    """A member told its application that it skips; what follows is a new incarnation to the checkers."""
+    """A member told its application that it skips: that incarnation is over, and another goes on under its own id."""
+
+    at: int
+    member: MemberId
+    incarnation: MemberId
+    reason: str = ""
+    unsure: int = 0
+    """Own messages of unknown outcome."""
+
+
+class Left(NamedTuple):
+    """A member is out of the group and says nothing more."""
+
+    at: int
+    member: MemberId
+    reason: str
+
+
+class CountedChanged(NamedTuple):
+    """A member learned that every sender counts it for stability, or that it cannot be sure any more."""
+
+    at: int
+    member: MemberId
+    counted: bool
+
+
+class Disturbed(NamedTuple):
+    """Somebody paused a member or cut a link of it: what others may still hold it to be, it cannot know."""
 
     at: int
     member: MemberId
@@ -111,14 +145,20 @@ class Ended(NamedTuple):
     connected: bool
     buffered: int
     unsent: int
+    sender: bool = False
+    """Whether it is a sender, or means to be one."""
 
 
-Event = Sent | Promised | Delivered | Ordered | Installed | StableDropped | GapAnnounced | Suspected | Crashed | Ended
+Event = (
+    Sent | Promised | Delivered | Ordered | Installed | StableDropped | GapAnnounced | Left | CountedChanged
+    | Disturbed | Suspected | Crashed | Ended
+)  # fmt: skip
 
 _KINDS: dict[str, type[Any]] = {
     kind.__name__.lower(): kind
     for kind in (
-        Sent, Promised, Delivered, Ordered, Installed, StableDropped, GapAnnounced, Suspected, Crashed, Ended,
+        Sent, Promised, Delivered, Ordered, Installed, StableDropped, GapAnnounced, Left, CountedChanged, Disturbed,
+        Suspected, Crashed, Ended,
     )
 }  # fmt: skip
 _NAMES = {kind: name for name, kind in _KINDS.items()}
@@ -126,28 +166,35 @@ _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracedMember:
-    """A member as the checkers know it."""
+    """A member as the checkers know it: one incarnation, with an id of its own."""
 
     id: MemberId
     name: str
     service: Service
     sender: bool
+    """In the sender group from the start, where that is fixed; otherwise views say who is."""
     counted: bool
+    """Counted for ever, where that is fixed; otherwise CountedChanged says when."""
 
 
 class Trace:
     """The members of a run and everything that happened to them, in one order."""
 
-    __slots__ = ("events", "members", "seed")
+    __slots__ = ("events", "live", "members", "seed")
 
-    def __init__(self, members: Iterable[TracedMember], seed: int = 0, events: Iterable[Event] = ()) -> None:
-        self.members = tuple(members)
+    def __init__(
+        self, members: Iterable[TracedMember], seed: int = 0, events: Iterable[Event] = (), *, live: bool = False
+    ) -> None:
+        self.members = list(members)
         self.seed = seed
+        self.live = live
+        """Whether membership changes: members come and go, and views exclude those that are gone."""
         self.events: list[Event] = list(events)
 
     def to_bytes(self) -> bytes:
         head = {
             "format": FORMAT,
+            "live": self.live,
             "members": [
                 [member.id, member.name, member.service.value, member.sender, member.counted] for member in self.members
             ],
@@ -168,12 +215,16 @@ class Trace:
             TracedMember(id=MemberId(member), name=name, service=Service(service), sender=sender, counted=counted)
             for member, name, service, sender, counted in head["members"]
         )
-        events = (_KINDS[kind](*(tuple(f) if isinstance(f, list) else f for f in rest)) for kind, *rest in lines)
-        return cls(members, head["seed"], events)
+        events = (_KINDS[kind](*map(_frozen, rest)) for kind, *rest in lines)
+        return cls(members, head["seed"], events, live=head["live"])
 
     def digest(self) -> str:
         """A short name for exactly this trace."""
         return hashlib.blake2b(self.to_bytes(), digest_size=16).hexdigest()
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 def digest_of(payload: bytes) -> int:
@@ -191,10 +242,12 @@ def describe(event: Event) -> dict[str, Any]:
     shown: dict[str, Any] = {"event": _NAMES[type(event)]}
     value: Any
     for field, value in zip(event._fields, event, strict=True):
-        if field in ("member", "source", "suspect"):
+        if field in ("member", "source", "suspect", "incarnation"):
             shown[field] = f"{value:016x}"
-        elif field == "members":
+        elif field in ("members", "transitional", "joined"):
             shown[field] = [f"{member:016x}" for member in value]
+        elif field == "departed":
+            shown[field] = {f"{member:016x}": reason for member, reason in value}
         else:
             shown[field] = value
     return shown

@@ -22,13 +22,24 @@ MAX_RANGE = 100_000
 class _Outgoing:
     """What one sender's application handed over and the message its frames are in the middle of."""
 
-    __slots__ = ("count", "first_seq", "first_timestamp", "records")
+    __slots__ = ("count", "first_seq", "first_timestamp", "records", "unsure")
 
     def __init__(self) -> None:
         self.records: deque[bytes] = deque()
         self.first_seq = 0
         self.first_timestamp = 0
         self.count = 0
+        self.unsure = False
+        """Whether some of the records may have been dropped, at a gap."""
+
+    def resume(self, payload: bytes) -> None:
+        """Let go of records that were dropped: what is sent now begins with this."""
+        self.unsure = False
+        for _ in range(len(self.records)):
+            head = payload_of([self.records[at] for at in range(min(self.count, len(self.records)))])
+            if head.startswith(payload):
+                return
+            self.records.popleft()
 
 
 class WireTap:
@@ -61,6 +72,11 @@ class WireTap:
         for _ in range(count):
             self._of(member).records.pop()
 
+    def renamed(self, member: MemberId, incarnation: MemberId) -> None:
+        """A member goes on under another id; what its endpoint took may have been dropped or kept."""
+        outgoing = self._outgoing[incarnation] = self._of(member)
+        outgoing.unsure = True
+
     def emitted(self, at: int, member: MemberId, data: bytes | memoryview, segment: int) -> None:
         """A member multicasts a burst."""
         for start in range(0, len(data), segment):
@@ -71,7 +87,7 @@ class WireTap:
         self.frames[kind] += 1
         self.bytes[kind] += len(frame)
         if kind == FrameType.DATA:
-            self._data(at, member, frame, flags, fragment, seq, timestamp)
+            self._data(at, member, frame, length, flags, fragment, seq, timestamp)
         elif kind == FrameType.KEEP_ALIVE:
             self._trace.events.append(Promised(at, member, seq, timestamp))
         elif kind == FrameType.REQUEST:
@@ -90,12 +106,22 @@ class WireTap:
                 self.promise_repairs += 1
 
     def _data(
-        self, at: int, member: MemberId, frame: memoryview, flags: int, fragment: int, seq: int, timestamp: int
+        self,
+        at: int,
+        member: MemberId,
+        frame: memoryview,
+        length: int,
+        flags: int,
+        fragment: int,
+        seq: int,
+        timestamp: int,
     ) -> None:
         outgoing = self._of(member)
         if fragment == 0:
             outgoing.first_seq, outgoing.first_timestamp = seq, timestamp
             outgoing.count = int.from_bytes(frame[HEADER_BYTES : HEADER_BYTES + 4], "little")
+            if outgoing.unsure:
+                outgoing.resume(bytes(frame[HEADER_BYTES : HEADER_BYTES + length]))
         if flags & Flag.LAST:
             waiting = outgoing.records
             records = [waiting.popleft() for _ in range(min(outgoing.count, len(waiting)))]

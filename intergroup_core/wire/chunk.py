@@ -48,6 +48,11 @@ class Chunk:
         return self.run.source
 
     @property
+    def change(self) -> bool:
+        """Whether this is an ordered membership message, which is not for the application."""
+        return self.run.change
+
+    @property
     def count(self) -> int:
         return len(self.run.ends)
 

@@ -2,92 +2,200 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import msgpack
 
-from intergroup_core.ids import MAX_TIMESTAMP, MemberId, Timestamp
-from intergroup_core.wire.header import MAX_SEQ, FrameType
+from intergroup_core.ids import MemberId, ViewId
+from intergroup_core.wire.fields import (
+    MAX_ITEMS,
+    BadBody,
+    array,
+    integer,
+    many,
+    member,
+    octets,
+    optional_view_id,
+    position,
+    promise,
+    reach,
+    serial,
+    signed,
+    span,
+    text,
+    timestamp,
+    truth,
+    view_id,
+)
+from intergroup_core.wire.header import FrameType
+from intergroup_core.wire.membership import (
+    Add,
+    AddRequest,
+    Change,
+    Cut,
+    Entry,
+    FailureBlock,
+    Farewell,
+    Join,
+    Leave,
+    MembershipChange,
+    MembershipMessage,
+    Peer,
+    ReadyToCommit,
+    RecoveryInfo,
+    Solicitation,
+    Sponsorship,
+    ViewRequest,
+)
 from intergroup_core.wire.messages import ControlMessage, RepairRequest, Report
 
-MAX_ITEMS = 4_096
-"""Entries in any list of a control message."""
-_MAX_MEMBER = (1 << 64) - 1
+ADD, LEAVE = 1, 2
+"""Kinds of an ordered change; append only."""
 
 
-class _BadBody(Exception):
-    """Stays inside this module."""
+def _peer(value: Any) -> Peer:
+    identity, name, site = array(value, 3)
+    return Peer(member(identity), text(name), text(site))
+
+
+def _cut(value: Any) -> Cut:
+    epoch, bound, last = array(value, 3)
+    return Cut(epoch=view_id(epoch), bound=timestamp(bound), last=many(position)(last))
+
+
+def _optional_cut(value: Any) -> Cut | None:
+    return None if value is None else _cut(value)
+
+
+def _entry(value: Any) -> Entry:
+    peer, first_seq, old = array(value, 3)
+    return Entry(peer=_peer(peer), first_seq=integer(first_seq), old=optional_view_id(old))
+
+
+Decoder = Callable[[Any], Any]
+
+# The fields after the speaker's id, which the header has, in the order of the class.
+_BODIES: dict[FrameType, tuple[type[MembershipMessage], tuple[Decoder, ...]]] = {
+    FrameType.SOLICITATION: (Solicitation, (text, text, integer, timestamp, truth)),
+    FrameType.SPONSORSHIP: (
+        Sponsorship,
+        (
+            member,
+            integer,
+            text,
+            signed,
+            view_id,
+            view_id,
+            many(_peer),
+            timestamp,
+            timestamp,
+            many(position),
+            many(promise),
+        ),
+    ),
+    FrameType.ADD_REQUEST: (AddRequest, (text, text, member, view_id, integer, timestamp)),
+    FrameType.JOIN: (Join, (text, text, serial, optional_view_id, many(member), many(member))),
+    FrameType.FAILURE_BLOCK: (FailureBlock, (serial, view_id, member, integer)),
+    FrameType.RECOVERY_INFO: (
+        RecoveryInfo,
+        (serial, optional_view_id, integer, timestamp, truth, many(reach), octets),
+    ),
+    FrameType.READY: (ReadyToCommit, (serial, integer, _optional_cut)),
+    FrameType.MEMBERSHIP: (MembershipChange, (serial, view_id, many(_entry), many(_cut), many(member), truth, truth)),
+    FrameType.VIEW_REQUEST: (ViewRequest, (optional_view_id, integer)),
+    FrameType.FAREWELL: (Farewell, ()),
+}
+_FRAME_TYPES = {kind: frame for frame, (kind, _) in _BODIES.items()}
+_NAMES = {kind: tuple(field.name for field in dataclasses.fields(kind))[1:] for kind in _FRAME_TYPES}
 
 
 def encode_control(message: ControlMessage) -> tuple[FrameType, bytes]:
     """The frame type and body of a control message."""
-    match message:
-        case RepairRequest():
-            return FrameType.REQUEST, msgpack.packb([message.ranges, message.promises])
-        case Report():
-            body = [message.serial, message.acknowledged, message.contiguous, message.room_frames]
-            return FrameType.REPORT, msgpack.packb(body)
+    if isinstance(message, RepairRequest):
+        return FrameType.REQUEST, msgpack.packb([message.ranges, message.promises])
+    if isinstance(message, Report):
+        report: list[object] = [message.serial, message.acknowledged, message.contiguous, message.room_frames]
+        if message.counted or message.counts:
+            report += [message.counted, message.counts]
+        return FrameType.REPORT, msgpack.packb(report)
+    kind = type(message)
+    body = [_plain(getattr(message, name)) for name in _NAMES[kind]]
+    return _FRAME_TYPES[kind], msgpack.packb(body)
+
+
+def _plain(value: Any) -> Any:
+    """A field as msgpack takes it."""
+    if isinstance(value, (Peer, Cut, Entry, ViewId)):
+        return [_plain(getattr(value, field.name)) for field in dataclasses.fields(value)]
+    if isinstance(value, tuple):
+        return [_plain(entry) for entry in value]
+    return value
 
 
 def decode_control(kind: FrameType, sender: MemberId, view_tag: int, body: bytes) -> ControlMessage | None:
     """The message in a body, or None where the body is not one."""
     try:
-        most = min(MAX_ITEMS, len(body))
-        fields = msgpack.unpackb(body, use_list=True, max_array_len=most, max_map_len=0, max_ext_len=0)
+        fields = _unpacked(body)
         if kind is FrameType.REQUEST:
             return _decode_request(sender, view_tag, fields)
-        return _decode_report(sender, view_tag, fields)
-    except (_BadBody, ValueError, TypeError, msgpack.UnpackException, RecursionError):
+        if kind is FrameType.REPORT:
+            return _decode_report(sender, view_tag, fields)
+        cls, decoders = _BODIES[kind]
+        values = array(fields, len(decoders))
+        decoded = {name: decode(value) for name, decode, value in zip(_NAMES[cls], decoders, values, strict=True)}
+        return cls(member=sender, **decoded)
+    except (BadBody, ValueError, TypeError, msgpack.UnpackException, RecursionError):
         return None
 
 
+def encode_change(change: Change) -> bytes:
+    """The body of an ordered membership message."""
+    if isinstance(change, Add):
+        body: bytes = msgpack.packb([ADD, _plain(change.peer), change.first_seq])
+    else:
+        body = msgpack.packb([LEAVE, change.reason])
+    return body
+
+
+def decode_change(body: bytes) -> Change | None:
+    """The ordered membership message in a body, or None where it is not one."""
+    try:
+        kind, *rest = array(_unpacked(body))
+        if kind == ADD:
+            peer, first_seq = array(rest, 2)
+            return Add(peer=_peer(peer), first_seq=integer(first_seq))
+        if kind == LEAVE:
+            return Leave(reason=text(array(rest, 1)[0]))
+    except (BadBody, ValueError, TypeError, msgpack.UnpackException, RecursionError):
+        pass
+    return None
+
+
+def _unpacked(body: bytes) -> Any:
+    most = min(MAX_ITEMS, len(body))
+    return msgpack.unpackb(body, use_list=True, max_array_len=most, max_map_len=0, max_ext_len=0)
+
+
 def _decode_request(sender: MemberId, view_tag: int, fields: Any) -> RepairRequest:
-    ranges, promises = _array(fields, 2)
+    ranges, promises = array(fields, 2)
     return RepairRequest(
-        requester=sender,
-        view_tag=view_tag,
-        ranges=tuple(_range(entry) for entry in _array(ranges)),
-        promises=tuple(_promise(entry) for entry in _array(promises)),
+        requester=sender, view_tag=view_tag, ranges=many(span)(ranges), promises=many(promise)(promises)
     )
 
 
 def _decode_report(sender: MemberId, view_tag: int, fields: Any) -> Report:
-    serial, acknowledged, contiguous, room_frames = _array(fields, 4)
+    # Who is counted is told only where views change.
+    values = array(fields)
+    count, acknowledged, contiguous, room_frames, counted, counts = array([*values, *(False, [])[len(values) - 4 :]], 6)
     return Report(
         member=sender,
         view_tag=view_tag,
-        serial=_integer(serial, MAX_SEQ),
-        acknowledged=Timestamp(_integer(acknowledged, MAX_TIMESTAMP)),
-        contiguous=tuple(_position(entry) for entry in _array(contiguous)),
-        room_frames=_integer(room_frames, MAX_SEQ),
+        serial=integer(count),
+        acknowledged=timestamp(acknowledged),
+        contiguous=many(position)(contiguous),
+        room_frames=integer(room_frames),
+        counted=truth(counted),
+        counts=many(member)(counts),
     )
-
-
-def _range(entry: Any) -> tuple[MemberId, int, int]:
-    source, first, last = _array(entry, 3)
-    first, last = _integer(first, MAX_SEQ), _integer(last, MAX_SEQ)
-    if not 1 <= first <= last:
-        raise _BadBody
-    return MemberId(_integer(source, _MAX_MEMBER)), first, last
-
-
-def _promise(entry: Any) -> tuple[MemberId, Timestamp]:
-    source, timestamp = _array(entry, 2)
-    return MemberId(_integer(source, _MAX_MEMBER)), Timestamp(_integer(timestamp, MAX_TIMESTAMP))
-
-
-def _position(entry: Any) -> tuple[MemberId, int]:
-    source, seq = _array(entry, 2)
-    return MemberId(_integer(source, _MAX_MEMBER)), _integer(seq, MAX_SEQ)
-
-
-def _array(value: Any, length: int | None = None) -> list[Any]:
-    if not isinstance(value, list) or (length is not None and len(value) != length):
-        raise _BadBody
-    return value
-
-
-def _integer(value: Any, most: int) -> int:
-    if type(value) is not int or not 0 <= value <= most:
-        raise _BadBody
-    return value

@@ -128,6 +128,12 @@ class FrameMaker:
         seal_frame(np.frombuffer(octets, dtype=np.uint64))
         return bytes(octets)
 
+    def change(self, body: bytes, seq: int, timestamp: Timestamp) -> tuple[bytes, Run]:
+        """An ordered membership message: one frame with a seq, kept and repaired like data (M1)."""
+        frame = self.single(FrameType.CHANGE, seq, timestamp, body)
+        words = np.frombuffer(frame, dtype=np.uint64).reshape(1, -1)
+        return frame, Run(self.sender, seq, timestamp, self.view_tag, words, 0, [0], [len(body)], change=True)
+
     def repairs(self, stored: Words) -> tuple[memoryview, int]:
         """Stored frames of equal size, each verbatim inside a Repair frame (R5); the bytes and the segment."""
         count, inner = stored.shape

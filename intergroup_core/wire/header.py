@@ -41,6 +41,17 @@ class FrameType(IntEnum):
     REQUEST = 3
     REPAIR = 4
     REPORT = 5
+    CHANGE = 6
+    SOLICITATION = 7
+    SPONSORSHIP = 8
+    ADD_REQUEST = 9
+    JOIN = 10
+    FAILURE_BLOCK = 11
+    RECOVERY_INFO = 12
+    READY = 13
+    MEMBERSHIP = 14
+    VIEW_REQUEST = 15
+    FAREWELL = 16
 
 
 class Flag(IntFlag):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from intergroup_core.ids import MemberId, Timestamp
+from intergroup_core.wire.membership import MembershipMessage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,10 @@ class Report:
     contiguous: tuple[tuple[MemberId, int], ...]
     room_frames: int
     """Frames a single source may send beyond what is contiguous here."""
+    counted: bool = False
+    """Whether the reporter knows that every sender counts it (D7)."""
+    counts: tuple[MemberId, ...] = ()
+    """Members the reporter began to count a short while ago."""
 
 
-ControlMessage = RepairRequest | Report
+ControlMessage = RepairRequest | Report | MembershipMessage

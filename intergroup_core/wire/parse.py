@@ -54,6 +54,8 @@ _LAST_DATA = np.uint64(MAGIC_VERSION | FrameType.DATA << TYPE_SHIFT | _LAST << F
 """The upper half of word 0 of a data frame, in mid-message and at its end."""
 _RUN_STEP = np.array([[0], [0], [1], [1]], dtype=np.uint64)
 """From a frame to the next: same group and sender, next seq and timestamp."""
+_STORED = (FrameType.DATA, FrameType.KEEP_ALIVE, FrameType.CHANGE)
+"""Frames that a repair may carry."""
 _FRAGMENTS = np.arange(MAX_FRAGMENT + 1, dtype=np.uint64) << np.uint64(FRAGMENT_SHIFT)
 
 
@@ -131,12 +133,13 @@ def _parse_frame(frame: Words, group_tag: int, counters: Counters, repairer: int
     if flags & ~KNOWN_FLAGS or seq > MAX_SEQ or timestamp > MAX_TIMESTAMP or not sender:
         counters.drop("field")
         return None
-    if size > MAX_STORED_BYTES and kind in (FrameType.DATA, FrameType.KEEP_ALIVE):
+    if size > MAX_STORED_BYTES and kind in _STORED:
         counters.drop("length")
         return None
-    if kind == FrameType.DATA:
+    if kind in (FrameType.DATA, FrameType.CHANGE):
         last = flags & _LAST
-        if not seq or not timestamp or (not last and length != size - HEADER_BYTES):
+        change = kind == FrameType.CHANGE
+        if not seq or not timestamp or (not last and (change or length != size - HEADER_BYTES)):
             counters.drop("field")
             return None
         ends, lengths = ([0], [length]) if last else ([], [])
@@ -150,6 +153,7 @@ def _parse_frame(frame: Words, group_tag: int, counters: Counters, repairer: int
             ends,
             lengths,
             repairer is not None,
+            change,
         )
     if kind == FrameType.KEEP_ALIVE:
         return KeepAlive(
@@ -165,7 +169,7 @@ def _parse_frame(frame: Words, group_tag: int, counters: Counters, repairer: int
         return None
     if kind == FrameType.REPAIR:
         return _parse_frame(frame[HEADER_WORDS:], group_tag, counters, sender)
-    if kind in (FrameType.REQUEST, FrameType.REPORT):
+    if FrameType.REQUEST <= kind <= FrameType.FAREWELL:
         body = frame.view(np.uint8)[HEADER_BYTES : HEADER_BYTES + length].tobytes()
         message = decode_control(FrameType(kind), MemberId(sender), view_tag, body)
         if message is None:

@@ -16,10 +16,12 @@ class Run:
     """Checked data frames of equal size with consecutive seqs and timestamps.
 
     `ends` are the indices of frames that end a message, `end_lengths` their payload lengths; every other
-    frame is full. Not frozen for speed; nobody changes one after it is made.
+    frame is full. An ordered membership message is a run of its own, marked `change`. Not frozen for speed; nobody
+    changes one after it is made.
     """
 
     __slots__ = (
+        "change",
         "count",
         "end_lengths",
         "ends",
@@ -43,6 +45,7 @@ class Run:
         ends: list[int],
         end_lengths: list[int],
         repaired: bool = False,
+        change: bool = False,
     ) -> None:
         self.source = source
         self.seq = seq
@@ -54,6 +57,7 @@ class Run:
         self.ends = ends
         self.end_lengths = end_lengths
         self.repaired = repaired
+        self.change = change
 
     @property
     def last_seq(self) -> int:
@@ -97,6 +101,7 @@ class Run:
             ends,
             lengths,
             self.repaired,
+            self.change,
         )
 
     def payload(self, start: int, stop: int) -> Bytes:

@@ -12,6 +12,7 @@ from itertools import count
 from typing import Any
 
 from intergroup_core.config import Config
+from intergroup_core.effects import Install
 from intergroup_core.ids import MemberId, Service, View, ViewId, timestamp_at
 from intergroup_core.runtime.inbox import Event
 from intergroup_core.runtime.listener import Listener
@@ -46,8 +47,8 @@ class Seen:
         if isinstance(event, Chunk):
             for message in event.messages():
                 self.records += [(message.source, message.seq, record) for record in message.records()]
-        else:
-            self.views.append(event)
+        elif isinstance(event, Install):
+            self.views.append(event.view)
 
     def of(self, source: MemberId) -> list[bytes]:
         return [record for sender, _, record in self.records if sender == source]

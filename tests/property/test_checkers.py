@@ -15,7 +15,7 @@ from intergroup_core.sim.checkers.causality import causal_order, reliable_causal
 from intergroup_core.sim.checkers.delivery import no_duplication
 from intergroup_core.sim.checkers.order import ascending, fifo, nothing_skipped, reliable_fifo, total_order
 from intergroup_core.sim.checkers.stability import stability_is_true
-from intergroup_core.sim.trace import Delivered, Event, Sent, StableDropped, Trace, TracedMember
+from intergroup_core.sim.trace import Delivered, Event, Installed, Sent, StableDropped, Trace, TracedMember
 
 MEMBERS = [MemberId(5), MemberId((1 << 63) | 2), MemberId(9)]
 Name = tuple[MemberId, int]
@@ -29,6 +29,8 @@ def traces(draw: st.DrawFn) -> Trace:
         for index, member in enumerate(MEMBERS)
     ]
     trace = Trace(members)
+    view = f"{0:016x}-{0:016x}-0"
+    trace.events += [Installed(0, member, view, -1, tuple(MEMBERS[:2])) for member in MEMBERS]
     clock, seqs = 0, dict.fromkeys(MEMBERS, 0)
     sent: list[Sent] = []
     pending: dict[MemberId, list[Sent]] = {member: [] for member in MEMBERS}
@@ -153,9 +155,11 @@ def breaks_stability(events: list[Event]) -> bool:
     for position, event in enumerate(events):
         if type(event) is not StableDropped:
             continue
+        held = first_places(events, event.member)
+        dropped = [message for message in sent if message.timestamp <= event.upto and name(message) in held]
         for member in MEMBERS:
             seen = set(first_places(events[:position], member))
-            if any(message.timestamp <= event.upto and name(message) not in seen for message in sent):
+            if any(name(message) not in seen for message in dropped):
                 return True
     return False
 

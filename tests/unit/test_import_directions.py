@@ -24,6 +24,7 @@ STOREYS: tuple[frozenset[str], ...] = (
     frozenset({"runtime"}),
     frozenset({"client"}),
     frozenset({"agent"}),
+    frozenset({"api"}),
     frozenset({"surface"}),
     frozenset({"sim"}),
     frozenset({"benchmarks"}),

@@ -9,11 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from intergroup_core.ids import MemberId, Service
-from intergroup_core.sim.checkers.history import UNKNOWN, History, Ints, Stream
+from intergroup_core.sim.checkers.course import BEFORE_ANY, Ints
+from intergroup_core.sim.checkers.history import UNKNOWN, History, Stream
 from intergroup_core.sim.checkers.violation import Violation
 from intergroup_core.sim.trace import Delivered, Ordered, Sent
-
-NEVER = np.int64(1 << 62)
 
 
 def dependencies(history: History, *, ordered_only: bool) -> Ints:
@@ -57,21 +56,12 @@ def _trace_dependencies(history: History, ordered_only: bool) -> Ints:
     return needs
 
 
-def _places(history: History, stream: Stream, absent: np.int64) -> Ints:
+def _first_break(history: History, stream: Stream, needs: Ints) -> tuple[int, int] | None:
+    """The first delivery that comes before one of something it depends on, and that something."""
+    places = np.full(history.count, -1, dtype=np.int64)
     """Where in the stream each message was first delivered."""
-    places = np.full(history.count, absent, dtype=np.int64)
-    known = np.flatnonzero(stream.messages != UNKNOWN)[::-1]
-    places[stream.messages[known]] = known
-    if stream.incarnation and len(known):
-        # A gap announced what came before it.
-        places[history.place < history.place[stream.messages[known]].min()] = -1
-    return places
-
-
-def _first_break(history: History, stream: Stream, needs: Ints, absent: np.int64) -> tuple[int, int] | None:
-    """The first delivery that comes before something it depends on, and that something."""
-    places = _places(history, stream, absent)
     known = np.flatnonzero(stream.messages != UNKNOWN)
+    places[stream.messages[known[::-1]]] = known[::-1]
     wanted = needs[stream.messages[known]]
     worst: tuple[int, int] | None = None
     for sender in range(len(history.senders)):
@@ -90,11 +80,34 @@ def _first_break(history: History, stream: Stream, needs: Ints, absent: np.int64
     return worst
 
 
+def _first_missing(history: History, stream: Stream, needs: Ints) -> tuple[int, int] | None:
+    """A delivery without something it depends on, whose sender came along from that one's view to this one."""
+    known = np.flatnonzero(stream.messages != UNKNOWN)
+    if not len(known) or not len(stream.course):
+        return None
+    absent = ~history.before_cut(stream)
+    absent[stream.messages[known]] = False
+    home = np.where(history.home == UNKNOWN, BEFORE_ANY, stream.course.ordinals[history.home])
+    missing = np.flatnonzero(absent & (home != BEFORE_ANY))
+    if not len(missing):
+        return None
+    until = stream.course.parted[home[missing], history.source[missing]]
+    ordinals, wanted = stream.ordinals[known], needs[stream.messages[known]]
+    # Of the messages of one sender that are owed equally long, the first is what most depend on.
+    groups = np.unique(np.stack((history.source[missing], until)), axis=1).T
+    for sender, bound in groups.tolist():
+        first = int(missing[(history.source[missing] == sender) & (until == bound)][0])
+        broken = (wanted[:, sender] >= history.rank[first]) & (ordinals < bound)
+        if broken.any():
+            return int(known[np.argmax(broken)]), first
+    return None
+
+
 def causal_order(history: History) -> Violation | None:
     """14. If sending m happened before sending m', nobody delivers m' before m."""
     needs = dependencies(history, ordered_only=False)
     for stream in history.ordered_streams:
-        found = _first_break(history, stream, needs, np.int64(-1))
+        found = _first_break(history, stream, needs)
         if found is not None:
             at, missed = found
             late = int(np.flatnonzero(stream.messages == missed)[0])
@@ -108,12 +121,17 @@ def causal_order(history: History) -> Violation | None:
 
 
 def reliable_causal(history: History) -> Violation | None:
-    """15. No causal predecessor is missing (T property 1.4); timestamp-ordered deliveries count as causes."""
+    """15. No causal predecessor is missing while its sender is in every view in between (T property 1.4).
+
+    Timestamp-ordered deliveries count as causes.
+    """
     # Where every sender's application reads in timestamp order, both properties have the same causes.
-    mixed = any(member.sender and member.service is not Service.RTO for member in history.members.values())
+    mixed = any(
+        history.members[sender].service is not Service.RTO for sender in history.senders if sender in history.members
+    )
     needs = dependencies(history, ordered_only=mixed)
     for stream in history.ordered_streams:
-        found = _first_break(history, stream, needs, NEVER)
+        found = _first_missing(history, stream, needs) or _first_break(history, stream, needs)
         if found is not None:
             at, missed = found
             return Violation(

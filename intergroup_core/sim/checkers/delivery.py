@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from intergroup_core.ids import format_member
+from intergroup_core.ids import MemberId, format_member
 from intergroup_core.sim.checkers.history import UNKNOWN, History
 from intergroup_core.sim.checkers.violation import Violation
+from intergroup_core.sim.trace import Left
 
 
 def integrity(history: History) -> Violation | None:
@@ -59,23 +60,31 @@ def no_duplication(history: History) -> Violation | None:
 def self_delivery(history: History) -> Violation | None:
     """8. A sender delivers its own messages unless its incarnation ends.
 
-    Judged at the end of the quiet phase. In timestamp order it waits for every other sender, so there it is
-    judged only while all of them are alive and connected.
+    Judged at the end of the quiet phase, and where a member leaves. With a fixed membership timestamp order waits
+    for every other sender, so there it is judged only while all of them are alive and connected.
     """
     for stream in history.streams:
-        member = stream.member
-        if not member.sender or member.id not in history.connected or stream.incarnation:
+        member = stream.member.id
+        if member not in history.sender_index or not _owes_itself(history, member):
             continue
         if stream.ordered and not history.order_is_live:
             continue
-        mine = history.senders.index(member.id)
+        mine = history.sender_index[member]
         own = np.arange(history.first[mine], history.first[mine + 1])
         missing = own[~np.isin(own, stream.messages)]
         if len(missing):
             return Violation(
                 property="8 self delivery",
-                member=member.id,
-                detail=f"{format_member(member.id)} never delivered {len(missing)} of its own messages",
+                member=member,
+                detail=f"{format_member(member)} never delivered {len(missing)} of its own messages",
                 events=(history.sending(missing[0]),),
             )
     return None
+
+
+def _owes_itself(history: History, member: MemberId) -> bool:
+    """Whether a member lived to the end, or went in good order."""
+    if member in history.left:
+        left = history.events[history.left[member]]
+        return type(left) is Left and left.reason == "left"
+    return member in history.connected

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import numpy as np
 
 from intergroup_core.ids import MemberId, format_member
-from intergroup_core.sim.checkers.history import UNKNOWN, History, Ints, Stream
+from intergroup_core.sim.checkers.course import BEFORE_ANY, Ints, view_key
+from intergroup_core.sim.checkers.history import NEVER, UNKNOWN, Flags, History, Stream
 from intergroup_core.sim.checkers.violation import Violation
-from intergroup_core.sim.trace import Event, Installed, Promised, Sent
+from intergroup_core.sim.trace import Event, Promised, Sent
 
 
 def _by_source(stream: Stream) -> tuple[Ints, Ints]:
@@ -37,13 +36,14 @@ def fifo(history: History) -> Violation | None:
 
 
 def reliable_fifo(history: History) -> Violation | None:
-    """12. No gap between two delivered messages of a sender (T property 1.2)."""
+    """12. No gap between two delivered messages of a sender while it is in every view in between (T property 1.2)."""
     for stream in history.reliable_streams:
         grouped, pairs = _by_source(stream)
         before, after = grouped[pairs], grouped[pairs + 1]
         known = (stream.messages[before] != UNKNOWN) & (stream.messages[after] != UNKNOWN)
         # Messages of one sender are neighbours in the table, so a step of more than one is a hole.
         wrong = known & (stream.messages[after] > stream.messages[before] + 1)
+        wrong &= (stream.ordinals[before] == stream.ordinals[after]) | _came_along(history, stream, before, after)
         if wrong.any():
             at = int(np.argmax(wrong))
             missing = stream.messages[before[at]] + 1
@@ -60,22 +60,28 @@ def reliable_fifo(history: History) -> Violation | None:
     return None
 
 
+def _came_along(history: History, stream: Stream, before: Ints, after: Ints) -> Flags:
+    """For pairs of deliveries of one source each: whether it was in every view in between."""
+    if not len(stream.course):
+        return np.zeros(len(before), dtype=bool)
+    return stream.course.parted[stream.ordinals[before], stream.sources[before]] > stream.ordinals[after]
+
+
 def total_order(history: History) -> Violation | None:
     """13. Any two messages delivered by two members are delivered in the same order at both (T property 1.3)."""
-    streams = sorted(history.ordered_streams, key=len, reverse=True)
-    if not streams:
-        return None
-    # Whoever delivered only what the longest stream holds, in its order, agrees with everybody else who did.
-    reference, others = streams[0], []
-    for stream in streams[1:]:
-        if (found := _disagreement(history, reference, stream)) is not None:
-            return found
-        if not np.isin(stream.messages, reference.messages).all():
-            others.append(stream)
-    for one, other in combinations(others, 2):
-        if (found := _disagreement(history, one, other)) is not None:
-            return found
+    # Streams that follow the order by timestamp and sender agree with each other; only the rest need comparing.
+    streams = history.ordered_streams
+    strays = [stream for stream in streams if not _follows_timestamps(history, stream)]
+    for stray in strays:
+        for stream in streams:
+            if stream is not stray and (found := _disagreement(history, stream, stray)) is not None:
+                return found
     return None
+
+
+def _follows_timestamps(history: History, stream: Stream) -> bool:
+    places = history.place[stream.messages[stream.messages != UNKNOWN]]
+    return bool((places[1:] > places[:-1]).all())
 
 
 def _disagreement(history: History, one: Stream, other: Stream) -> Violation | None:
@@ -119,17 +125,30 @@ def ascending(history: History) -> Violation | None:
 
 
 def _views_ascend(history: History) -> Violation | None:
-    views = [(position, event) for position, event in enumerate(history.events) if type(event) is Installed]
     for stream in history.ordered_streams:
-        for position, view in views:
-            if view.member != stream.member.id or position < stream.opened:
-                continue
-            at = int(np.searchsorted(stream.positions, position))
-            if at < len(stream) and stream.timestamps[at] <= view.start:
-                return _around(history, stream, at, view, "a delivery at or below the start of its view")
-            if at and stream.timestamps[at - 1] >= view.start:
-                return _around(history, stream, at - 1, view, "a view that starts at or below what came before it")
+        course = stream.course
+        if not len(stream) or not len(course):
+            continue
+        at = np.searchsorted(stream.positions, course.positions)
+        inside = np.minimum(at, len(stream) - 1)
+        after = (at < len(stream)) & (stream.timestamps[inside] <= course.starts)
+        before = (at > 0) & (stream.timestamps[at - 1] >= course.starts)
+        for ordinal in np.flatnonzero(after | before):
+            view = course.events[ordinal]
+            # A view by an ordered message has that message's place, so ties are broken as between messages.
+            place = view_key(view.view)
+            key = (place.start, place.leader)
+            if after[ordinal] and _key(history, stream, at[ordinal]) <= key:
+                return _around(history, stream, int(at[ordinal]), view, "a delivery at or below the start of its view")
+            if before[ordinal] and _key(history, stream, at[ordinal] - 1) >= key:
+                detail = "a view that starts at or below what came before it"
+                return _around(history, stream, int(at[ordinal]) - 1, view, detail)
     return None
+
+
+def _key(history: History, stream: Stream, at: int) -> tuple[int, int]:
+    source = int(stream.sources[at])
+    return int(stream.timestamps[at]), history.senders[source] if source != UNKNOWN else UNKNOWN
 
 
 def _around(history: History, stream: Stream, at: int, view: Event, detail: str) -> Violation:
@@ -168,20 +187,18 @@ def promises_kept(history: History) -> Violation | None:
 def nothing_skipped(history: History) -> Violation | None:
     """13c. Whatever a reliable member skips is announced by a gap.
 
-    By source for both services, the first message of a view included; by timestamp too where that is the order.
+    By source for both services, the first message that a view owes included; by timestamp too where that is the
+    order. What two members owe each other when they go on to the same view is property 10's.
     """
     for stream in history.reliable_streams:
         known = stream.messages[stream.messages != UNKNOWN]
-        if not len(known):
+        if not len(known) or not len(stream.course):
             continue
-        delivered = np.zeros(history.count, dtype=bool)
-        delivered[known] = True
-        if stream.incarnation:
-            # What came before a gap was announced by it.
-            delivered |= history.place < history.place[known].min()
-        skipped = ~delivered & (history.rank <= _furthest(history, known))
+        absent = ~history.before_cut(stream)
+        absent[known] = False
+        skipped = absent & _skipped_by_source(history, stream)
         if stream.ordered:
-            skipped |= ~delivered & (history.place < history.place[known].max())
+            skipped |= absent & _skipped_by_timestamp(history, stream)
         if skipped.any():
             missing = int(np.flatnonzero(skipped)[np.argmin(history.place[skipped])])
             beyond = np.flatnonzero(
@@ -196,8 +213,40 @@ def nothing_skipped(history: History) -> Violation | None:
     return None
 
 
-def _furthest(history: History, messages: Ints) -> Ints:
-    """For every message, the rank of the last one of its source that is among those given, or -1."""
-    last = np.full(len(history.senders), -1, dtype=np.int64)
-    np.maximum.at(last, history.source[messages], history.rank[messages])
-    return last[history.source]
+def _skipped_by_source(history: History, stream: Stream) -> Flags:
+    """Messages before a delivered one of their sender, which came along from their view to that one's."""
+    known = np.flatnonzero(stream.messages != UNKNOWN)
+    following = np.full(history.count, NEVER, dtype=np.int64)
+    """For every message, the ordinal of the view in which the next delivered one of its sender was delivered."""
+    following[stream.messages[known][::-1]] = stream.ordinals[known][::-1]
+    # The table has each sender's messages together: look from the end of each for the next one delivered.
+    delivered = np.where(following < NEVER, np.arange(history.count), history.count)
+    upcoming = np.minimum.accumulate(delivered[::-1])[::-1]
+    exists = upcoming < history.first[history.source + 1]
+    until = following[np.where(exists, upcoming, 0)]
+    home = stream.course.ordinals[history.home]
+    owed: Flags = exists & (history.home != UNKNOWN) & (home != BEFORE_ANY)
+    parted = stream.course.parted[np.maximum(home, 0), history.source]
+    owed &= (home >= until) | (parted > until)
+    return owed
+
+
+def _skipped_by_timestamp(history: History, stream: Stream) -> Flags:
+    """In the last view of a member, all that belongs to it and lies below what the member delivered there.
+
+    Where nobody delivered a message, it belongs to the view it was sent in if its sender never came out of that.
+    """
+    last = len(stream.course) - 1
+    there = stream.messages[(stream.ordinals == last) & (stream.messages != UNKNOWN)]
+    if not len(there):
+        return np.zeros(history.count, dtype=bool)
+    view = int(stream.course.views[last])
+    stayed = np.array([_ended_in(history, sender, view) for sender in history.senders], dtype=bool)
+    belongs: Flags = (history.home == view) & (history.ordered_somewhere | stayed[history.source])
+    belongs &= history.place < history.place[there].max()
+    return belongs
+
+
+def _ended_in(history: History, sender: MemberId, view: int) -> bool:
+    course = history.courses.get(sender)
+    return course is not None and len(course) > 0 and int(course.views[-1]) == view

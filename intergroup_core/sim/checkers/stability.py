@@ -2,70 +2,126 @@
 
 from __future__ import annotations
 
-from intergroup_core.ids import MemberId, Service
-from intergroup_core.sim.checkers.history import UNKNOWN, History
+from collections import defaultdict
+
+import numpy as np
+
+from intergroup_core.ids import MemberId
+from intergroup_core.sim.checkers.course import BEFORE_ANY, Ints
+from intergroup_core.sim.checkers.history import NEVER, UNKNOWN, Flags, History, Stream
 from intergroup_core.sim.checkers.violation import Violation
-from intergroup_core.sim.trace import Delivered, Ordered, StableDropped
+from intergroup_core.sim.trace import CountedChanged, Crashed, Disturbed, GapAnnounced, Left, StableDropped
 
 
-class _Progress:
-    """How far one counted member has every source."""
+class _Counted:
+    """When each member counts: for ever where membership is fixed, else as it says itself.
+
+    One that was paused or cut off cannot know whether others still count it, so it does not until it says so anew.
+    """
 
     def __init__(self, history: History) -> None:
-        self._history = history
-        self._ahead: set[int] = set()
-        self.next = history.first[:-1].tolist()
-        """Per sender, the index of its first message not delivered here."""
-        self._ends = history.first[1:].tolist()
-        self._timestamps = history.timestamp.tolist()
-        self._sources = history.source.tolist()
-        self.lowest = [self._stamp(sender) for sender in range(len(self.next))]
+        self._fixed = {member.id: member.counted for member in history.members.values()}
+        self._live = history.live
+        changes: dict[MemberId, list[tuple[int, bool]]] = defaultdict(list)
+        for position, event in enumerate(history.events):
+            if isinstance(event, CountedChanged):
+                changes[event.member].append((position, event.counted))
+            elif isinstance(event, (Left, GapAnnounced, Crashed, Disturbed)):
+                changes[event.member].append((position, False))
+        self._positions = {member: np.array([at for at, _ in found]) for member, found in changes.items()}
+        self._says = {member: np.array([False, *(said for _, said in found)]) for member, found in changes.items()}
 
-    def _stamp(self, sender: int) -> int:
-        index = self.next[sender]
-        return self._timestamps[index] if index < self._ends[sender] else 1 << 63
+    def at(self, member: MemberId, positions: Ints) -> Flags:
+        if not self._live or member not in self._says:
+            return np.full(len(positions), self._fixed[member], dtype=bool)
+        found: Flags = self._says[member][np.searchsorted(self._positions[member], positions)]
+        return found
 
-    def delivered(self, message: int) -> None:
-        sender = self._sources[message]
-        if message != self.next[sender]:
-            self._ahead.add(message)
-            return
-        self.next[sender] += 1
-        while self._ahead and self.next[sender] in self._ahead:
-            self._ahead.discard(self.next[sender])
-            self.next[sender] += 1
-        self.lowest[sender] = self._stamp(sender)
+
+class _Dropped:
+    """The messages one member delivered, and where in the trace it dropped each as stable."""
+
+    def __init__(self, history: History, stream: Stream, drops: list[tuple[int, int]]) -> None:
+        known = stream.messages != UNKNOWN
+        self.stream = stream
+        self.messages = stream.messages[known]
+        self.ordinals = stream.ordinals[known]
+        places = np.array([position for position, _ in drops], dtype=np.int64)
+        reached = np.maximum.accumulate(np.array([upto for _, upto in drops], dtype=np.int64))
+        self.at = np.append(places, NEVER)[np.searchsorted(reached, history.timestamp[self.messages])]
 
 
 def stability_is_true(history: History) -> Violation | None:
     """16. A message dropped as stable had been locally stable at every member then counted.
 
-    Membership is fixed, so the counted are the same throughout, crashed ones included. A sender is counted by its
-    timestamp order and, where it has one, by its application's reliable stream.
+    A sender counts while it is in every view from the message's to the one in which it is dropped; any other
+    member while it says so, for what belongs to views that both went through together.
     """
-    progress: dict[tuple[MemberId, bool], _Progress] = {
-        (stream.member.id, stream.internal): _Progress(history)
-        for stream in history.reliable_streams
-        if stream.member.counted and stream.incarnation == 0
-    }
-    uncounted = {member.id for member in history.members.values() if not member.counted}
-    unreliable = {member.id for member in history.members.values() if member.service is Service.UU}
+    drops: dict[MemberId, list[tuple[int, int]]] = defaultdict(list)
     for position, event in enumerate(history.events):
-        kind = type(event)
-        if kind is Delivered or kind is Ordered:
-            message = history.message_at[position]
-            skipped = event.member in uncounted or (kind is Delivered and event.member in unreliable)
-            if message != UNKNOWN and not skipped:
-                progress[event.member, kind is Ordered].delivered(message)
-        elif kind is StableDropped:
-            assert isinstance(event, StableDropped)
-            for (member, _), reached in progress.items():
-                if min(reached.lowest, default=1 << 63) <= event.upto:
-                    sender = reached.lowest.index(min(reached.lowest))
-                    return Violation(
-                        property="16 stability is true",
-                        member=member,
-                        detail="a message was dropped as stable before this counted member had delivered it",
-                        events=(history.sending(reached.next[sender]), event),
-                    )
+        if type(event) is StableDropped:
+            drops[event.member].append((position, event.upto))
+    counted = _Counted(history)
+    for stream in _orders(history):
+        if stream.member.id not in drops or not len(stream):
+            continue
+        dropped = _Dropped(history, stream, drops[stream.member.id])
+        for other in history.reliable_streams:
+            late = np.flatnonzero(_delivered_at(history, other)[dropped.messages] > dropped.at)
+            if len(late):
+                late = late[_was_counted(history, dropped, other, late, counted)]
+            if len(late):
+                first = int(late[np.argmin(dropped.at[late])])
+                return Violation(
+                    property="16 stability is true",
+                    member=other.member.id,
+                    detail="a message was dropped as stable before this counted member had delivered it",
+                    events=(history.sending(dropped.messages[first]), history.events[int(dropped.at[first])]),
+                )
     return None
+
+
+def _orders(history: History) -> list[Stream]:
+    """What each member goes by when it drops: its timestamp order, or the only reliable order it has."""
+    found: dict[MemberId, Stream] = {}
+    for stream in history.reliable_streams:
+        if stream.ordered or stream.member.id not in found:
+            found[stream.member.id] = stream
+    return list(found.values())
+
+
+def _delivered_at(history: History, stream: Stream) -> Ints:
+    """Where in the trace each message was first delivered."""
+    found = np.full(history.count, NEVER, dtype=np.int64)
+    known = np.flatnonzero(stream.messages != UNKNOWN)[::-1]
+    found[stream.messages[known]] = stream.positions[known]
+    return found
+
+
+def _was_counted(history: History, dropped: _Dropped, other: Stream, late: Ints, counted: _Counted) -> Flags:
+    """Which of the messages the other member should have had, given what both knew."""
+    if not history.live:
+        return counted.at(other.member.id, dropped.at[late])
+    here, there = dropped.stream.course, other.course
+    if not len(here) or not len(there):
+        return np.zeros(len(late), dtype=bool)
+    ordinals = dropped.ordinals[late]
+    elsewhere = np.where(ordinals == BEFORE_ANY, BEFORE_ANY, there.ordinals[here.views[ordinals]])
+    owed: Flags = (elsewhere != BEFORE_ANY) & ~history.before_cut(other)[dropped.messages[late]]
+    after_here, after_there = _following(here.views, ordinals), _following(there.views, elsewhere)
+    owed &= (after_here == after_there) | (after_here == UNKNOWN) | (after_there == UNKNOWN)
+    if not owed.any():
+        return owed
+    index = history.sender_index.get(other.member.id)
+    if index is None:
+        owed &= counted.at(other.member.id, dropped.at[late])
+        return owed
+    sends = np.array([other.member.id in view.members for view in here.events], dtype=bool)[ordinals]
+    along = here.parted[ordinals, index] > here.ordinal_at(dropped.at[late])
+    owed &= np.where(sends, along, counted.at(other.member.id, dropped.at[late]))
+    return owed
+
+
+def _following(views: Ints, ordinals: Ints) -> Ints:
+    """The number of the view after each, or -1."""
+    return np.append(views, UNKNOWN)[np.where(ordinals == BEFORE_ANY, len(views), ordinals + 1)]

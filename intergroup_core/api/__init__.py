@@ -1,0 +1,1 @@
+"""What `import intergroup_core` offers to programs: joining a group, sending, and the events of its stream."""

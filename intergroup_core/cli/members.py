@@ -1,0 +1,83 @@
+"""`intergroup members`: who is in a group."""
+
+from __future__ import annotations
+
+import json as encoding
+import sys
+import time
+from typing import Annotated
+
+import typer
+
+from intergroup_core.api.blocking import BlockingMember
+from intergroup_core.api.blocking import open as open_member
+from intergroup_core.api.events import Members, Peer
+from intergroup_core.cli.ending import EXIT_TIMEOUT, leaving_on_signals, write_line
+from intergroup_core.cli.network import Group, Interface, Peers, Settings, Transport, network_config
+
+REPORTS_HEARD = 2.5
+"""Idle times of reports to listen for: each receiver reports once in one of them."""
+
+
+def members(
+    group: Group,
+    json: Annotated[bool, typer.Option("--json", help="Print one object.")] = False,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for an answer.")] = 10.0,
+    interface: Interface = None,
+    transport: Transport = "multicast",
+    peers: Peers = "",
+    config: Settings = None,
+) -> None:
+    """Print who sends in a group and who receives, as a receiver that joins for a moment hears it.
+
+    Ends with 3 if no sender answered before --timeout; receivers with `--delivery uu` are never heard.
+
+    Example: intergroup members prices --json
+    """
+    settings = network_config(config, interface, transport, peers)
+    with leaving_on_signals(), open_member(group, reads=False, config=settings) as member:
+        answered = _has_view(member, timeout)
+        if answered:
+            time.sleep(REPORTS_HEARD * settings.report.idle_ms / 1_000)
+        found = member.members()
+        me = member.id
+    write_line(_object(found, me) if json else _table(found, me))
+    if not answered:
+        print(
+            f"intergroup: no sender of group {group} answered within {timeout:g} s; "
+            "if there should be one, check --interface here and there",
+            file=sys.stderr,
+        )
+        raise typer.Exit(EXIT_TIMEOUT)
+
+
+def _has_view(member: BlockingMember, timeout: float) -> bool:
+    try:
+        member.joined(timeout)
+    except TimeoutError:
+        return False
+    return True
+
+
+def _object(found: Members, me: str) -> str:
+    return encoding.dumps(
+        {
+            "group_name": found.group_name,
+            "view_id": found.view_id,
+            "senders": [_fields(peer) for peer in found.senders],
+            "receivers": [_fields(peer) for peer in found.receivers if peer.id != me],
+        }
+    )
+
+
+def _fields(peer: Peer) -> dict[str, str]:
+    return {"name": peer.name, "id": peer.id}
+
+
+def _table(found: Members, me: str) -> str:
+    receivers = tuple(peer for peer in found.receivers if peer.id != me)
+    width = max((len(peer.name) for peer in found.senders + receivers), default=0)
+    lines = [f"{found.group_name}: {f'view {found.view_id}' if found.view_id else 'no view'}"]
+    for role, peers in (("sender", found.senders), ("receiver", receivers)):
+        lines += [f"  {role:<9} {peer.name:<{width}}  {peer.id}" for peer in peers]
+    return "\n".join(lines)

@@ -1,0 +1,112 @@
+"""`intergroup send`: multicasts lines."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from intergroup_core.api.blocking import BlockingMember
+from intergroup_core.api.blocking import open as open_member
+from intergroup_core.cli.ending import leaving_on_signals
+from intergroup_core.cli.network import Group, Interface, Name, Peers, Settings, Transport, network_config
+from intergroup_core.errors import ConfigError, MessageTooLarge
+
+READ_BYTES = 1 << 16
+LEVELS_TO_COME = ("delivered", "k:N", "majority", "all")
+
+
+def send(
+    group: Group,
+    file: Annotated[Path | None, typer.Option(help="Read lines from this file.", show_default="standard input")] = None,
+    rate: Annotated[
+        float | None, typer.Option(min=0.001, help="Records a second at most.", show_default="none")
+    ] = None,
+    ack: Annotated[
+        str, typer.Option(help="When a record counts as sent; `sent` (it left this site) is all there is.")
+    ] = "sent",
+    name: Name = None,
+    interface: Interface = None,
+    transport: Transport = "multicast",
+    peers: Peers = "",
+    config: Settings = None,
+) -> None:
+    """Multicast a record per line of standard input or a file.
+
+    At the end of the input it leaves the group, after everything was sent and delivered here. Without room for more
+    it waits: the slowest reader sets the pace.
+
+    Example: printf 'one\\ntwo\\n' | intergroup send prices --name desk-1
+    """
+    if ack != "sent":
+        raise ConfigError(
+            f"--ack is {ack!r}; only sent is possible for now: {', '.join(LEVELS_TO_COME)} need logs, "
+            "which are not built yet"
+        )
+    settings = network_config(config, interface, transport, peers)
+    with (
+        leaving_on_signals(),
+        _input(file) as source,
+        open_member(group, sender=True, reads=False, name=name, config=settings) as member,
+    ):
+        sent = _send_lines(member, _lines(source, settings.group.max_message_bytes), rate)
+        member.flush()
+        member.leave()
+    if sys.stderr.isatty():
+        print(f"{sent} record{'s' * (sent != 1)} sent to {group}", file=sys.stderr)
+
+
+@contextmanager
+def _input(file: Path | None) -> Iterator[int]:
+    if file is None:
+        yield sys.stdin.fileno()
+        return
+    try:
+        opened = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise ConfigError(f"--file {file} cannot be read: {error.strerror}") from error
+    try:
+        yield opened
+    finally:
+        os.close(opened)
+
+
+def _lines(source: int, most_bytes: int) -> Iterator[list[bytes]]:
+    """Lines as they come, without their ends, in lists of those that came together."""
+    rest = b""
+    while piece := os.read(source, READ_BYTES):
+        *lines, rest = (rest + piece).split(b"\n")
+        if lines:
+            yield lines
+        if len(rest) > most_bytes:
+            raise MessageTooLarge(
+                f"a line has more than {most_bytes} bytes, which is the group's largest record: split it"
+            )
+    if rest:
+        yield [rest]
+
+
+def _send_lines(member: BlockingMember, pieces: Iterator[list[bytes]], rate: float | None) -> int:
+    sent = 0
+    begin = time.monotonic()
+    for lines in pieces:
+        start = 0
+        while start < len(lines):
+            stop = len(lines) if rate is None else start + _due(sent, begin, rate)
+            member.send_many(lines[start:stop])
+            sent += len(lines[start:stop])
+            start = stop
+    return sent
+
+
+def _due(sent: int, begin: float, rate: float) -> int:
+    """How many records may go now, at least one, after waiting for it."""
+    while (due := int((time.monotonic() - begin) * rate) + 1 - sent) < 1:
+        time.sleep(max(0.0, begin + sent / rate - time.monotonic()))
+    return due

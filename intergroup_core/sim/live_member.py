@@ -1,0 +1,178 @@
+"""A simulated process whose group membership is live: it joins, leaves, takes gaps, crashes and comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from intergroup_core.effects import Counted, Effect, Gap, Install, Left, Persist
+from intergroup_core.errors import Backpressure, LocalProtocolError, NoQuorum
+from intergroup_core.ids import MemberId, Service
+from intergroup_core.sim.member import SimMember
+from intergroup_core.sim.trace import CountedChanged, Crashed, Disturbed, GapAnnounced, TracedMember
+from intergroup_core.sim.trace import Left as LeftTraced
+
+CALM = frozenset({"sender", "receiver", "to sender", "to receiver"})
+"""States in which delivery goes on."""
+RECEIVING = frozenset({"receiver", "to receiver", "receiver wait", "receiver recovery", "left"})
+"""States of members that are not senders, and do not mean to be."""
+
+Hook = tuple[str, Callable[[], None], bool]
+"""A state, what to do once it is entered, and whether that comes before what the member then does."""
+
+
+class LiveMember(SimMember):
+    """Keeps the member's current id and its record, and lets tests act the moment it enters a state."""
+
+    def __init__(
+        self,
+        *,
+        wants_to_send: bool,
+        named: Callable[[MemberId, LiveMember], None],
+        persist: Callable[[bytes], None],
+        **settings: Any,
+    ) -> None:
+        super().__init__(**settings)
+        self.wants_to_send = wants_to_send
+        self.hooks: list[Hook] = []
+        self.refused = 0
+        """Sendings that the quorum option forbade."""
+        self.pauses: list[int] = []
+        """How long delivery stood still before each view that a repair brought, in nanoseconds."""
+        self.gaps: list[str] = []
+        self.views = 0
+        self.left = False
+        self._named = named
+        self._persist = persist
+        self._state = self.endpoint.state
+        self._halted_at: int | None = None
+
+    @property
+    def state(self) -> str:
+        return self.endpoint.state
+
+    @property
+    def is_paused(self) -> bool:
+        return self._paused
+
+    @property
+    def means_to_send(self) -> bool:
+        """Whether this member should be in the sender group once all is quiet."""
+        if self.state == "bootstrap":
+            return self.wants_to_send or self.endpoint.unsent_bytes > 0
+        return self.state not in RECEIVING
+
+    def start(self) -> None:
+        self._trace.members.append(self._traced())
+        super().start()
+
+    def _traced(self) -> TracedMember:
+        return TracedMember(id=self.id, name=self.name, service=self.service, sender=False, counted=False)
+
+    def send(self, records: Sequence[bytes]) -> bool:
+        if not self.alive:
+            return True
+        if self._paused:
+            return False
+        self._tap.taken(self.id, records)
+        try:
+            effects = self.endpoint.send(records, self.clock.now())
+        except Backpressure:
+            self._tap.untaken(self.id, len(records))
+            return False
+        except (NoQuorum, LocalProtocolError):
+            self._tap.untaken(self.id, len(records))
+            self.refused += 1
+            return True
+        self._perform(effects)
+        self._rearm()
+        return True
+
+    def leave(self) -> None:
+        if self.alive and not self._paused and self.state != "left":
+            if self.application is not None:
+                self.application.stop()
+            self._perform(self.endpoint.leave(self.clock.now()))
+            self._rearm()
+
+    def when(self, state: str, action: Callable[[], None], *, before: bool = False) -> None:
+        """Act once the member enters a state: after what it then does, or before any of it happens."""
+        self.hooks.append((state, action, before))
+
+    def _perform(self, effects: Any) -> None:
+        entered = self._entered()
+        for state, action, before in self.hooks[:] if entered else ():
+            if before and state == entered:
+                self.hooks.remove((state, action, before))
+                action()
+        if not self.alive:
+            return
+        super()._perform(effects)
+        if self._state in CALM:
+            self._halted_at = None
+        for state, action, before in self.hooks[:] if entered else ():
+            if not before and state == entered:
+                self.hooks.remove((state, action, before))
+                self._scheduler.after(0, action)
+
+    def _entered(self) -> str | None:
+        """The state, where it is another than after the stimulus before."""
+        state = self.endpoint.state
+        if state == self._state:
+            return None
+        if self._state in CALM and state not in CALM:
+            self._halted_at = self._scheduler.now
+        self._state = state
+        return state
+
+    def _installed(self, effect: Install) -> None:
+        super()._installed(effect)
+        self.views += 1
+        if self._halted_at is not None:
+            self.pauses.append(self._scheduler.now - self._halted_at)
+            self._halted_at = None
+
+    def _carry_out(self, effect: Effect) -> None:
+        now, events = self._scheduler.now, self._trace.events
+        match effect:
+            case Gap():
+                events.append(GapAnnounced(now, self.id, effect.incarnation, effect.reason, effect.unsure))
+                self._tap.renamed(self.id, effect.incarnation)
+                self.gaps.append(effect.reason)
+                self._halted_at = None
+                self.id = effect.incarnation
+                self._named(self.id, self)
+                self._trace.members.append(self._traced())
+            case Left():
+                events.append(LeftTraced(now, self.id, effect.reason))
+                self.left = True
+                self._stop()
+            case Persist():
+                self._persist(effect.record)
+            case Counted():
+                events.append(CountedChanged(now, self.id, effect.counted))
+
+    def crash(self) -> None:
+        if self.alive:
+            self._trace.events.append(Crashed(self._scheduler.now, self.id))
+            self._stop()
+
+    def _stop(self) -> None:
+        self.alive = False
+        self._network.detach(self.index)
+        if self.application is not None:
+            self.application.stop()
+
+    def disturbed(self) -> None:
+        if self.alive and self.service is not Service.UU:
+            self._trace.events.append(Disturbed(self._scheduler.now, self.id))
+
+    def pause(self) -> None:
+        if self.alive and not self._paused:
+            self.disturbed()
+            super().pause()
+
+    def resume(self) -> None:
+        if self._paused:
+            self.disturbed()
+            super().resume()
