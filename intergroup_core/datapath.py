@@ -386,17 +386,35 @@ class DataPath:
         wanted = self._targets.items()
         return [source for source, seq in wanted if source in receptions and receptions[source].contiguous < seq]
 
-    def kept(self, bound: int, failed: Collection[MemberId]) -> tuple[tuple[MemberId, int], ...]:
-        """The last seq of every source of the epoch that is delivered before the view ends."""
+    @property
+    def changed(self) -> Timestamp:
+        """Of the last ordered membership message that took effect."""
+        return Timestamp(self.order.changed if self.order is not None else 0)
+
+    def kept(
+        self, bound: int, failed: Collection[MemberId], changed: int
+    ) -> tuple[Timestamp, tuple[tuple[MemberId, int], ...]]:
+        """Up to which membership messages take effect before the epoch ends, and every source's last seq in it.
+
+        The first message beyond those that took effect anywhere still does if everything below it is known; then failed
+        senders' data above it is discarded, so that no two components deliver the same data in different views.
+        """
         assert self.order is not None
         assert self._multicast is not None
-        found = dict(self.departed)
+        following = self.order.next_change(bound, failed, changed)
+        if following is None:
+            changes = changed
+        elif following <= bound:
+            changes = bound = following
+        else:
+            changes = changed
+        last = dict(self.departed)
         for source in self.order.sources:
             if source in failed:
-                found[source] = self.order.kept_seq(source, bound)
+                last[source] = self.order.kept_seq(source, bound)
             else:
-                found[source] = self._multicast.receptions[source].contiguous
-        return tuple(sorted(found.items()))
+                last[source] = self._multicast.receptions[source].contiguous
+        return Timestamp(changes), tuple(sorted(last.items()))
 
     def has_passed(self, last: Mapping[MemberId, int]) -> bool:
         """Whether something was delivered here that lies beyond a cut (M5)."""
@@ -405,10 +423,10 @@ class DataPath:
             activation - 1 > last[source] for source, activation in self.order.activations().items() if source in last
         ) or any(seq > last.get(source, seq) for source, seq in self.departed.items())
 
-    def finish(self, last: Mapping[MemberId, int], now: Instant) -> None:
+    def finish(self, last: Mapping[MemberId, int], changes: int, now: Instant) -> None:
         """Deliver what is left of the epoch up to its cut, in order, its views included."""
         assert self.order is not None
-        self.order.close(last)
+        self.order.close(last, changes)
         self.delivering = True
         self._deliver(now)
         self.order.blocked = False
@@ -561,7 +579,7 @@ class DataPath:
                     self._hand_over(chunk)
                 else:
                     self._effects.append(Order(chunk))
-            if not chunks or not chunks[-1].change:
+            if (not chunks or not chunks[-1].change) and not self._released(order, now):
                 break
         if self._guard is not None:
             self._guard.delivered(order.delivered, now.mono)
@@ -569,6 +587,17 @@ class DataPath:
             self._stalled_at = None
         elif self._stalled_at is None:
             self._stalled_at = now.mono + self._stall_ns()
+
+    def _released(self, order: ReliableTimestampOrdered, now: Instant) -> bool:
+        """Whether a membership message that is next may take effect: every sender must have all up to it (M13)."""
+        held = order.held_change
+        if held is None:
+            return False
+        self.reports.ready(held, now.mono)
+        if not self.reports.all_ready(held):
+            return False
+        order.release(held)
+        return True
 
     def _hand_over(self, chunk: Chunk) -> None:
         self._effects.append(Deliver(chunk))

@@ -30,7 +30,7 @@ from intergroup_core.ports import Distances
 from intergroup_core.timers import earliest
 from intergroup_core.wire.control import encode_control
 from intergroup_core.wire.frames import FrameMaker
-from intergroup_core.wire.membership import Farewell, MembershipMessage, Peer, Solicitation
+from intergroup_core.wire.membership import Farewell, MembershipMessage, Peer
 from intergroup_core.wire.messages import KeepAlive, RepairRequest, Report
 from intergroup_core.wire.parse import Arrival, parse
 from intergroup_core.wire.run import Run
@@ -38,8 +38,6 @@ from intergroup_core.wire.run import Run
 MILLISECOND = 1_000_000
 WILD = 2
 """From so many members on whose clocks cannot be believed, a member doubts its own (D4)."""
-MAX_NAMES = 4_096
-"""Names of receivers remembered; the oldest are forgotten."""
 
 
 class Endpoint:
@@ -84,7 +82,6 @@ class Endpoint:
         self._wants_to_send = sender
         self._site = site
         self._record = record
-        self._names: dict[MemberId, str] = {}
         self._told_counted = False
         self._membership: Membership | None = None
         self._path = self._unbound_path() if view is None else self._path_in(view, activations or {})
@@ -154,6 +151,7 @@ class Endpoint:
             view_tag=epoch.tag, position=position, activations=activations, promises=promises, counted=counted
         )
         self._path = self._make_path(beginning, sends=self.me in activations, live=True)
+        self._path.reports.name = self.name
         self._path.start(now)
         return self._path
 
@@ -357,16 +355,11 @@ class Endpoint:
         if self._membership is None or message.member == self.me:
             return
         match message:
-            case Solicitation(member=member, name=name):
-                self._names.pop(member, None)
-                self._names[member] = name
-                if len(self._names) > MAX_NAMES:
-                    self._names.pop(next(iter(self._names)))
             case Farewell(member=member):
                 if self._path is not None:
                     self._path.reports.uncount(member)
-                return
-        self._membership.receive(message, now)
+            case _:
+                self._membership.receive(message, now)
 
     # What follows from every stimulus
 
@@ -390,6 +383,7 @@ class Endpoint:
             membership.sent_data(path.sender.data_at)
         if len(path.wild) >= WILD and 2 * len(path.wild) > len(path.members) - 1:
             self._leave("clock", now)
+        membership.go_on_leaving(now)
         counted = path.reports.counted
         if counted is not self._told_counted:
             self._told_counted = counted
@@ -414,7 +408,8 @@ class Endpoint:
         """Receivers that this member knows to be there, by name where it heard one."""
         if self._path is None or self._membership is None:
             return {}
-        return {member: self._names.get(member, format_member(member)) for member in self._path.reports.receivers}
+        names = self._path.reports.names
+        return {member: names.get(member, format_member(member)) for member in self._path.reports.receivers}
 
     @property
     def acknowledged(self) -> Timestamp:

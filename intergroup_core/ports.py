@@ -54,13 +54,19 @@ class Stream(Protocol):
     def has_reached(self) -> bool:
         """Whether all of that is here."""
 
-    def kept(self, bound: int, failed: Collection[MemberId]) -> tuple[tuple[MemberId, int], ...]:
-        """The last seq of every source that is delivered before the view ends."""
+    @property
+    def changed(self) -> Timestamp:
+        """Of the last ordered membership message that took effect."""
+
+    def kept(
+        self, bound: int, failed: Collection[MemberId], changed: int
+    ) -> tuple[Timestamp, tuple[tuple[MemberId, int], ...]]:
+        """Up to which membership messages take effect before the epoch ends, and every source's last seq in it."""
 
     def has_passed(self, last: Mapping[MemberId, int]) -> bool:
         """Whether something beyond a cut was delivered here."""
 
-    def finish(self, last: Mapping[MemberId, int], now: Instant) -> None:
+    def finish(self, last: Mapping[MemberId, int], changes: int, now: Instant) -> None:
         """Deliver the rest of the epoch up to its cut."""
 
     def begin_epoch(

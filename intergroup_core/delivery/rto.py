@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from intergroup_core.counters import Counters
 from intergroup_core.delivery.assembly import Assembly
@@ -56,6 +56,11 @@ class ReliableTimestampOrdered:
         """The timestamp of the last message delivered: the group's delivered time (D4)."""
         self.blocked = False
         """Whether a complete message waits for another source."""
+        self.held_change: int | None = None
+        """The timestamp of an ordered membership message that is next and waits for `release`."""
+        self.changed = start
+        """The timestamp of the last one delivered."""
+        self._released = start
 
     def __contains__(self, source: MemberId) -> bool:
         return source in self._sources
@@ -96,8 +101,23 @@ class ReliableTimestampOrdered:
         else:
             del self._sources[source]
 
-    def close(self, last: Mapping[MemberId, int]) -> None:
-        """The epoch ends: whatever lies after these seqs is discarded, and no source says any more (M4)."""
+    def next_change(self, bound: int, failed: Collection[MemberId], after: int) -> int | None:
+        """The first ordered membership message after a timestamp that the end of the epoch leaves."""
+        found = [
+            chunk.first_timestamp
+            for source in self._sources.values()
+            for chunk in source.queue
+            if chunk.change
+            and chunk.first_timestamp > after
+            and (chunk.first_timestamp <= bound or source.id not in failed)
+        ]
+        return min(found, default=None)
+
+    def close(self, last: Mapping[MemberId, int], changes: int) -> None:
+        """The epoch ends: what lies after these seqs is discarded, and no source says any more (M4).
+
+        Membership messages after `changes` have no effect of their own: the change that ends the epoch covers them.
+        """
         for source in self._sources.values():
             end = last.get(source.id, source.delivered_seq)
             source.assembly.clear()
@@ -106,8 +126,12 @@ class ReliableTimestampOrdered:
             if source.queue and source.queue[-1].last_seq > end:
                 chunk = source.queue[-1]
                 source.queue[-1] = chunk.cut(chunk.run.timestamp + end - chunk.run.seq)[0]
+            source.queue = deque(
+                chunk for chunk in source.queue if not chunk.change or chunk.first_timestamp <= changes
+            )
             source.promise = MAX_TIMESTAMP
             source.by_keepalive = False
+        self._released = MAX_TIMESTAMP
 
     def kept_seq(self, source: MemberId, bound: int) -> int:
         """The last frame of a source that belongs to a whole message at or below a timestamp."""
@@ -142,12 +166,16 @@ class ReliableTimestampOrdered:
     def take(self) -> list[Chunk]:
         taken: list[Chunk] = []
         self.blocked = False
+        self.held_change = None
         while (source := self._least()) is not None:
             chunk = source.queue[0]
             first = chunk.first_timestamp
             limit = self._limit(source, first)
             if first > limit:
                 self.blocked = True
+                break
+            if chunk.change and first > self._released:
+                self.held_change = first
                 break
             if chunk.last_timestamp <= limit:
                 source.queue.popleft()
@@ -158,8 +186,14 @@ class ReliableTimestampOrdered:
             source.delivered_seq = chunk.last_seq
             taken.append(chunk)
             if chunk.change:
+                self.changed = first
                 break
         return taken
+
+    def release(self, timestamp: int) -> None:
+        """Every sender has everything up to this ordered membership message: it may take effect (M13)."""
+        self._released = max(self._released, timestamp)
+        self.held_change = None
 
     def _least(self) -> _Source | None:
         """The source whose head is least by (timestamp, sender id)."""

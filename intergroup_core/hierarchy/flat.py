@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 
 from intergroup_core.config import ReportConfig
 from intergroup_core.ids import MemberId, Timestamp
-from intergroup_core.wire.messages import Report
+from intergroup_core.wire.messages import LiveReport, Report
 
 MILLISECOND = 1_000_000
 NO_WINDOW = 1 << 62
@@ -27,7 +27,9 @@ class FlatReports:
     MAX_COUNTS = 64
     """Newly counted members named in one report; the others wait for the next."""
     UNSURE_PARTS = 8
-    """A receiver that does not know itself counted reports so many times as often."""
+    """While a member waits to be counted, or for others to be ready, it reports so many times as often."""
+    NAME_EVERY = 16
+    """One report in so many has the reporter's name."""
 
     def __init__(
         self,
@@ -49,6 +51,10 @@ class FlatReports:
         self._confirmed: set[MemberId] = set()
         self._pins: dict[MemberId, tuple[int, int]] = {}
         self._live = False
+        self._ready = Timestamp(0)
+        self.name = ""
+        """What this member calls itself in some of its reports."""
+        self.names: dict[MemberId, str] = {}
         self._least_of_others = Timestamp(0)
         self._busy_ns = round(config.busy_ms * MILLISECOND)
         self._idle_ns = round(config.idle_ms * MILLISECOND)
@@ -103,6 +109,7 @@ class FlatReports:
             self._changed()
         self._heard.pop(member, None)
         self._pins.pop(member, None)
+        self.names.pop(member, None)
 
     def forget_silent(self, limit_ns: int, now: int) -> list[MemberId]:
         """Receivers not heard for too long are not waited for; they know themselves uncounted by what they miss."""
@@ -140,8 +147,26 @@ class FlatReports:
         """Whom this member counts and who does not know that yet."""
         if not self._live:
             return ()
-        unsure = [member for member in self.receivers if (known := self._reports.get(member)) and not known.counted]
+        unsure = [member for member in self.receivers if not self._knows_itself_counted(member)]
         return tuple(unsure[: self.MAX_COUNTS])
+
+    def _knows_itself_counted(self, member: MemberId) -> bool:
+        known = self._reports.get(member)
+        return known is None or known.live is None or known.live.counted
+
+    def ready(self, change: int, now: int) -> None:
+        """Everything up to an ordered membership message is here: the others wait to hear that (M13)."""
+        if change > self._ready:
+            self._ready = Timestamp(change)
+            self._due_at = min(self._due_at, now)
+
+    def all_ready(self, change: int) -> bool:
+        """Whether every sender of the view has said so."""
+        return all(self._ready_of(member) >= change for member in self._senders if member != self._me)
+
+    def _ready_of(self, member: MemberId) -> int:
+        known = self._reports.get(member)
+        return known.live.ready if known is not None and known.live is not None else 0
 
     def _changed(self) -> None:
         self._least_of_others = self._least()
@@ -162,9 +187,12 @@ class FlatReports:
             return False
         self._reports[report.member] = report
         self._heard[report.member] = now
-        if self._me in report.counts:
+        live = report.live
+        if live is not None and self._me in live.counts:
             self._confirmed.add(report.member)
-        if report.counted:
+        if live is not None and live.name:
+            self.names[report.member] = live.name
+        if live is not None and live.counted:
             self._pins.pop(report.member, None)
         elif self._live and report.member not in self._senders and self._sends:
             self._due_at = min(self._due_at, now + self._busy_ns)  # it waits to be told that it is counted
@@ -236,7 +264,7 @@ class FlatReports:
         self._serial += 1
         self._frames = 0
         self._told_room = room_frames
-        unsure = self._live and not self.counted
+        unsure = self._live and not (self.counted and self.all_ready(self._ready))
         self._due_at = now + (self._idle_ns // self.UNSURE_PARTS if unsure else self._idle_ns)
         return Report(
             member=self._me,
@@ -245,6 +273,13 @@ class FlatReports:
             acknowledged=Timestamp(acknowledged),
             contiguous=tuple(contiguous.items()),
             room_frames=room_frames,
-            counted=self._live and self.counted,
-            counts=self._counts(),
+            live=self._live_part(),
+        )
+
+    def _live_part(self) -> LiveReport | None:
+        if not self._live:
+            return None
+        named = self._serial % self.NAME_EVERY == 1 or not self.counted
+        return LiveReport(
+            counted=self.counted, counts=self._counts(), ready=self._ready, name=self.name if named else ""
         )

@@ -61,6 +61,7 @@ class Consensus:
         if sender in self.fails:
             return Verdict.NOTHING
         if self.me in join.fails:
+            self.peers[sender] = Peer(sender, join.name, join.site)
             self.fail(sender)
             return Verdict.CHANGED
         if sender not in self.procs or not self._knows(join):

@@ -18,9 +18,11 @@ class Ending:
     targets: dict[MemberId, int]
     """Seqs up to which somebody has each source."""
     failed: frozenset[MemberId]
+    changed: Timestamp
+    """The last ordered membership message that took effect at any of them."""
 
 
-def ending(survivors: Iterable[RecoveryInfo]) -> Ending:
+def ending_of(survivors: Iterable[RecoveryInfo]) -> Ending:
     """The end of the epoch that these come from.
 
     Whatever a survivor delivered needed a promise of every sender at or above its timestamp, so the least of the best
@@ -36,4 +38,4 @@ def ending(survivors: Iterable[RecoveryInfo]) -> Ending:
     failed = frozenset(targets)
     targets.update((info.member, info.last_seq) for info in infos)
     bound = Timestamp(min(promises.values(), default=MAX_TIMESTAMP))
-    return Ending(bound, targets, failed)
+    return Ending(bound, targets, failed, Timestamp(max(info.changed for info in infos)))

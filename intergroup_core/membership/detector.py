@@ -13,8 +13,8 @@ MILLISECOND = 1_000_000
 class FaultDetector:
     """Suspects a watched member after a silence much longer than its usual ones.
 
-    Silences are sampled at regular checks, so that hearing somebody costs one assignment. A check that comes late
-    means that this member itself stood still: then nobody is blamed for the time in between.
+    Only silences that ended count as usual. A check that comes late means that this member itself stood still: then
+    nobody is blamed for the time in between.
     """
 
     CHECKS = 8
@@ -48,8 +48,11 @@ class FaultDetector:
             self._check_at = now + self._step
 
     def heard(self, member: MemberId, now: int) -> None:
-        if member in self._heard:
+        last = self._heard.get(member)
+        if last is not None:
             self._heard[member] = now
+            if now - last > self._step:
+                self._longest[member] = max(now - last, self._longest.get(member, 0.0))
             if self._suspected:
                 self._suspected.discard(member)
 
@@ -71,14 +74,12 @@ class FaultDetector:
             self.pauses += 1
             self._heard = dict.fromkeys(self._heard, now)
             return []
-        return [member for member, heard in self._heard.items() if self._is_newly_silent(member, now - heard)]
+        for member in self._longest:
+            self._longest[member] *= self.DECAY
+        silent = [member for member, heard in self._heard.items() if now - heard >= self._timeout(member)]
+        newly = [member for member in silent if member not in self._suspected]
+        self._suspected.update(newly)
+        return newly
 
-    def _is_newly_silent(self, member: MemberId, silence: int) -> bool:
-        longest = self._longest.get(member, 0.0)
-        timeout = min(self._ceiling, max(self._floor, self.PATIENCE * longest))
-        if silence >= timeout:
-            newly = member not in self._suspected
-            self._suspected.add(member)
-            return newly
-        self._longest[member] = max(silence, self.DECAY * longest)
-        return False
+    def _timeout(self, member: MemberId) -> float:
+        return min(self._ceiling, max(self._floor, self.PATIENCE * self._longest.get(member, 0.0)))

@@ -38,6 +38,13 @@ class History:
     def has(self, epoch: ViewId | None) -> bool:
         return epoch is not None and self._tags.get(epoch.tag) == epoch
 
+    def of_attempt(self, attempt: int, speaker: MemberId) -> MembershipChange | None:
+        """The change in which an attempt ended."""
+        for change in self._changes.values():
+            if change.attempt == attempt:
+                return replace(change, member=speaker, again=True)
+        return None
+
     def following(self, epoch: ViewId | None, tag: int, speaker: MemberId) -> MembershipChange | None:
         """The change that ended an epoch, else the one that began the view with a tag."""
         for change in self._changes.values():

@@ -116,6 +116,7 @@ class Membership:
         self._ask_at = 0
         self._foreign_since: int | None = None
         self._change_request_at = 0
+        self._help_at = 0
         self._silent_since = 0
         self._finishing = False
         self.state = State.BOOTSTRAP
@@ -140,8 +141,9 @@ class Membership:
             self.tick(now)
 
     def heard(self, source: MemberId, now: Instant) -> None:
-        """A sound frame of this epoch."""
-        self.standing.detector.heard(source, now.mono)
+        """A sound frame of this epoch. In a repair it proves nothing: one that takes no part may not hear of it."""
+        if self._repair is None:
+            self.standing.detector.heard(source, now.mono)
 
     def stranger(self, source: MemberId, tag: int, timestamp: int, now: Instant) -> bool:
         """A frame of another epoch, or of a source not known in this one; whether it may be wanted later (M0, M10)."""
@@ -161,7 +163,8 @@ class Membership:
     def receive(self, message: MembershipMessage, now: Instant) -> None:
         if message.member == self.standing.me.id or self.state is State.LEFT:
             return
-        self.standing.detector.heard(message.member, now.mono)
+        if isinstance(message, (Join, RecoveryInfo, ReadyToCommit, MembershipChange)):
+            self.standing.detector.heard(message.member, now.mono)
         if isinstance(message, (Join, FailureBlock)):
             if message.serial <= self._serials.get(message.member, 0):
                 self._counters.membership_ignored += 1
@@ -232,6 +235,8 @@ class Membership:
                 if stimulus.epoch == standing.epoch and stimulus.member in standing.roster:
                     self._start_repair("block", now)
                     self._block(stimulus, now)
+            case (State.SENDER | State.TO_SENDER | State.TO_RECEIVER, RecoveryInfo() | ReadyToCommit()):
+                self._help(standing.history.of_attempt(stimulus.attempt, standing.me.id), now)
             # Inside the repair
             case (state, Join()) if state in REPAIR:
                 self._join_in_repair(stimulus, now)
@@ -433,20 +438,20 @@ class Membership:
         standing = self.standing
         if join.member in standing.blocks:
             self._counters.membership_ignored += 1
+        elif join.epoch != standing.epoch and standing.me.id in join.fails:
+            self._counters.membership_ignored += 1  # it goes on without this member first; then the two views meet
         elif join.epoch == standing.epoch:
             self._start_repair("join", now, join=join)
-        elif standing.history.has(join.epoch) and join.member in standing.roster:
-            self._help(join.epoch, now)
+        elif join.member in standing.roster and (join.epoch is None or standing.history.has(join.epoch)):
+            assert standing.epoch is not None
+            self._help(standing.history.following(join.epoch, standing.epoch.tag, standing.me.id), now)
         else:
             self._start_repair("foreign", now, join=join)
 
-    def _help(self, epoch: ViewId | None, now: Instant) -> None:
+    def _help(self, change: MembershipChange | None, now: Instant) -> None:
         """A member of this very view has not learned of it (M12)."""
-        if now.mono < self._change_request_at:
-            return
-        self._change_request_at = now.mono + self.standing.ns(self._config.repeat_ms)
-        change = self.standing.history.following(epoch, 0, self.standing.me.id)
-        if change is not None:
+        if change is not None and now.mono >= self._help_at:
+            self._help_at = now.mono + self.standing.ns(self._config.repeat_ms) // 2
             self.standing.say(change)
 
     def _foreign(self, foreign: Foreign, now: Instant) -> None:
@@ -479,6 +484,7 @@ class Membership:
             self._repair.consensus.fail(failed)
         if join is not None:
             self._repair.heard_join(join, now)
+        self._shut_out(now)
         self._after_repair_step(now, "agreed")
 
     def _leave_is_final(self) -> bool:
@@ -496,7 +502,15 @@ class Membership:
         reason = self._repair.heard_join(join, now)
         if reason is not None:
             self._restarted(reason)
+        self._shut_out(now)
         self._after_repair_step(now, "agreed")
+
+    def _shut_out(self, now: Instant) -> None:
+        """Whoever is blocked counts as failed, whatever others think of it: nobody waits for one that is not heard."""
+        assert self._repair is not None
+        for process in sorted(self._repair.consensus.members):
+            if process in self.standing.blocks and self._repair.failed(process, now):
+                self._restarted("block")
 
     def _foreign_in_repair(self, foreign: Foreign, now: Instant) -> None:
         assert self._repair is not None
@@ -507,6 +521,7 @@ class Membership:
     def _after_repair_step(self, now: Instant, reason: str) -> None:
         if self._repair is not None:
             self._serial = self._repair.serial
+            self.standing.watch(self._repair.consensus.members, now)
             self._enter(self._repair.state, reason)
             self._check_change(now)
 
@@ -575,9 +590,14 @@ class Membership:
             standing.say(ViewRequest(member=standing.me.id, epoch=standing.epoch, tag=tag))
 
     def _answer_request(self, request: ViewRequest) -> None:
-        change = self.standing.history.following(request.epoch, request.tag, self.standing.me.id)
-        if change is not None and (change.view.leader == self.standing.me.id or self.standing.rng.random() < 0.5):
-            self.standing.say(change)
+        """One sender does, and now and then another in case that one cannot; receivers where no sender is left."""
+        standing = self.standing
+        if not standing.is_sender() and standing.senders:
+            return
+        change = standing.history.following(request.epoch, request.tag, standing.me.id)
+        first = standing.senders[:1] == (standing.me.id,)
+        if change is not None and (first or standing.rng.random() * max(2, len(standing.senders)) < 1):
+            standing.say(change)
 
     # The next view
 
@@ -604,9 +624,10 @@ class Membership:
         mine = standing.me.id
         last: dict[MemberId, int] = {}
         if standing.path is not None and old is not None:
-            last = next(dict(cut.last) for cut in change.cuts if cut.epoch == old)
+            cut = next(cut for cut in change.cuts if cut.epoch == old)
+            last = dict(cut.last)
             self._finishing = True
-            standing.path.finish(last, now)
+            standing.path.finish(last, cut.changes, now)
             self._finishing = False
         before = frozenset(standing.senders)
         shunned = self._strangers_left_out(change, before)
@@ -619,7 +640,7 @@ class Membership:
             change.view,
             peers,
             transitional=[entry.peer.id for entry in change.entries if entry.old == old and entry.peer.id in before],
-            reasons=dict.fromkeys(change.blocked, "blocked"),
+            reasons=dict.fromkeys(change.blocked, "blocked") | dict.fromkeys(change.left, "left"),
             branches=[str(cut.epoch) for cut in change.cuts if cut.epoch != old],
         )
         primary = change.primary
@@ -646,11 +667,12 @@ class Membership:
         self._settled(State.SENDER if sender else State.RECEIVER, "installed", now)
 
     def _strangers_left_out(self, change: MembershipChange, before: frozenset[MemberId]) -> list[MemberId]:
-        """Those that this repair was meant to bring in and that did not answer: not again for a while (M9)."""
+        """Those that this repair was meant to bring in and that said nothing: not again for a while (M9)."""
         if self._repair is None:
             return []
-        taken = {entry.peer.id for entry in change.entries}
-        return [process for process in self._repair.consensus.fails if process not in before and process not in taken]
+        consensus = self._repair.consensus
+        known = before | consensus.peers.keys() | {entry.peer.id for entry in change.entries}
+        return [process for process in consensus.fails if process not in known]
 
     # The receivers' repair
 
@@ -744,7 +766,11 @@ class Membership:
             self._after_repair_step(now, "time")
         else:
             self.standing.blocks.expire(now.mono)
-        if self._leaving is not None:
+        self.go_on_leaving(now)
+
+    def go_on_leaving(self, now: Instant) -> None:
+        """Take the next step out, where this member wants to go."""
+        if self._leaving is not None and self.state is not State.LEFT:
             self._go(self._leaving, now)
 
     def _tick_bootstrap(self, now: Instant) -> None:

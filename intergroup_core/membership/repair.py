@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from intergroup_core.ids import Instant, MemberId, ViewId
+from intergroup_core.ids import Instant, MemberId, Timestamp, ViewId
 from intergroup_core.membership.consensus import Consensus, Verdict
-from intergroup_core.membership.cut import Ending, ending
+from intergroup_core.membership.cut import Ending, ending_of
 from intergroup_core.membership.quorum import QuorumRecord, newest
 from intergroup_core.membership.standing import Standing
 from intergroup_core.membership.states import State
@@ -61,6 +61,7 @@ class Repair:
         self._ending: Ending | None = None
         self._repeats = 0
         self._repeat_at = now.mono
+        self._held_until = 0
         self._cut_at: int | None = None
         self._answer_at = 0
         self.started = now.mono
@@ -123,10 +124,7 @@ class Repair:
 
     def _say_soon(self, now: Instant) -> None:
         self._repeats = 0
-        self._repeat_at = max(self._repeat_at, now.mono) if self._held_back(now) else now.mono
-
-    def _held_back(self, now: Instant) -> bool:
-        return self.restarts > self.CALM_RESTARTS and self._repeat_at > now.mono
+        self._repeat_at = max(self._held_until, now.mono)
 
     def _answer(self, now: Instant) -> None:
         """Say the present phase's words again soon, for somebody lacks them; not for every one that asks."""
@@ -143,16 +141,16 @@ class Repair:
         self._cut_at = None
         self._ending = None
         self._repeats = 0
-        self._repeat_at = now.mono
         held = self.restarts - self.CALM_RESTARTS
         if held > 0:
             pause = self._standing.ns(self._config.backoff_ms) * min(held, self.MAX_BACKOFF)
-            self._repeat_at += round(pause * self._standing.rng.uniform(0.5, 1.0))
+            self._held_until = now.mono + round(pause * self._standing.rng.uniform(0.5, 1.0))
+        self._repeat_at = max(self._held_until, now.mono)
         self._standing.watch(self.consensus.members, now)
         self._check_consensus(now)
 
     def _check_consensus(self, now: Instant) -> None:
-        if self.state is not State.CONSENSUS or self._held_back(now) or not self.consensus.reached():
+        if self.state is not State.CONSENSUS or now.mono < self._held_until or not self.consensus.reached():
             return
         if self._repeats == 0:
             self._say_join()  # the others wait for these very sets from this member
@@ -176,6 +174,7 @@ class Repair:
                 last_seq=path.last_seq if path is not None else 0,
                 clock=standing.clock(),
                 leaving=self.leaving,
+                changed=path.changed if path is not None else Timestamp(0),
                 failed=path.reach(self._survivors()) if path is not None else (),
                 record=standing.quorum.record.to_bytes(),
             )
@@ -196,7 +195,7 @@ class Repair:
         self.state = State.RECOVERY
         path = self._standing.path
         if path is not None and self._standing.epoch is not None:
-            self._ending = ending(infos[process] for process in self._survivors())
+            self._ending = ending_of(infos[process] for process in self._survivors())
             path.want(self._ending.targets, now)
         self._standing.observe(max(info.clock for info in infos.values()))
         self.check_recovered(now)
@@ -209,8 +208,9 @@ class Repair:
         consensus, standing = self.consensus, self._standing
         cut: Cut | None = None
         if self._ending is not None and path is not None and standing.epoch is not None:
-            kept = path.kept(self._ending.bound, self._ending.failed)
-            cut = Cut(epoch=standing.epoch, bound=self._ending.bound, last=kept)
+            ending = self._ending
+            changes, last = path.kept(ending.bound, ending.failed, ending.changed)
+            cut = Cut(epoch=standing.epoch, changes=changes, last=last)
         infos = self._infos[self._attempt]
         standing.quorum.attempting(self._attempt, newest(self._records()).last, standing.sites(self._next_peers()))
         standing.persist()
@@ -265,6 +265,7 @@ class Repair:
             view=ViewId(start, self.consensus.me, readies[self.consensus.me].first_seq),
             entries=entries,
             cuts=tuple(cuts.values()),
+            left=tuple(sorted(process for process in self.consensus.members if infos[process].leaving)),
             blocked=tuple(sorted(self.blocked)),
             primary=standing.quorum.decide(self._records(), standing.sites(peers)),
             again=False,

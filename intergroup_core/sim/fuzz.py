@@ -1,4 +1,7 @@
-"""Many seeds of mixed scenarios, in parallel: `python -m intergroup_core.sim.fuzz --seeds 1000`."""
+"""Many seeds of mixed scenarios, in parallel: `python -m intergroup_core.sim.fuzz --seeds 1000`.
+
+Membership is live unless `--fixed` asks for one view for ever.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,17 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from random import Random
+from statistics import median
 
 from intergroup_core.sim.faults import FAULT_NAMES
+from intergroup_core.sim.live_plan import LIVE_FAULT_NAMES
 from intergroup_core.sim.outcome import TOTALS, play
 from intergroup_core.sim.scenario import DELIVERIES, Scenario
 
 WORST_LOSS = 0.3
 LEAST_MESSAGES = 1_000
+LIVE_MESSAGES = 500
+LIVE_SECONDS = 20.0
 CHUNK = 4
 """Seeds a process takes at once."""
 
@@ -61,6 +68,31 @@ def wild_scenario(seed: int) -> Scenario:
     )
 
 
+def live_scenario(seed: int) -> Scenario:
+    """A group whose members come and go: mostly a handful, now and then up to 12 senders and 20 receivers."""
+    rng = Random(f"{seed}/live")
+    large = rng.random() < 0.02
+    members = rng.choice((5, 6, 8, 10, 12)) if large else rng.choice((2, 2, 2, 3, 3, 3, 4))
+    receivers = rng.randint(0, 20) if large and members < 8 else rng.choice((0, 0, 1, 1, 2, 2, 3))
+    loss = rng.choice((0.0, 0.0, rng.uniform(0, 0.05), rng.uniform(0, 0.1), rng.uniform(0, WORST_LOSS)))
+    return Scenario(
+        seed=seed,
+        members=members,
+        receivers=receivers,
+        delivery=rng.choice(("mixed", "mixed", "mixed", "rto", "rso")),
+        loss=round(loss, 3),
+        burst=rng.choice((1.0, 1.0, 5.0)),
+        dup=rng.choice((0.0, round(rng.uniform(0, 0.1), 3))),
+        reorder=rng.choice((0.0, round(rng.uniform(0, 0.1), 3))),
+        corrupt=rng.choice((0.0, 0.0, 0.01)),
+        duration=LIVE_SECONDS,
+        messages=LIVE_MESSAGES,
+        faults=tuple(rng.sample(LIVE_FAULT_NAMES, rng.randint(0, 4))),
+        rate=round((30 + 30 * loss) / members, 1),
+        size=rng.choice((1, 30, 100, 100, 300)),
+    )
+
+
 @dataclass(slots=True)
 class Tally:
     """What many runs came to together."""
@@ -70,7 +102,13 @@ class Tally:
     least_sent: int = 1 << 62
     least_virtual_ns: int = 1 << 62
     delivered: int = 0
+    views: int = 0
     totals: Counter[str] = field(default_factory=Counter)
+    transitions: Counter[str] = field(default_factory=Counter)
+    restarts: Counter[str] = field(default_factory=Counter)
+    gaps: Counter[str] = field(default_factory=Counter)
+    settling_ns: list[int] = field(default_factory=list)
+    pauses_ns: list[int] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
 
     def add(self, other: Tally) -> None:
@@ -79,7 +117,13 @@ class Tally:
         self.least_sent = min(self.least_sent, other.least_sent)
         self.least_virtual_ns = min(self.least_virtual_ns, other.least_virtual_ns)
         self.delivered += other.delivered
+        self.views += other.views
         self.totals.update(other.totals)
+        self.transitions.update(other.transitions)
+        self.restarts.update(other.restarts)
+        self.gaps.update(other.gaps)
+        self.settling_ns += other.settling_ns
+        self.pauses_ns += other.pauses_ns
         self.failures.extend(other.failures)
 
     def missing(self) -> list[str]:
@@ -89,6 +133,27 @@ class Tally:
     def __str__(self) -> str:
         totals = ", ".join(f"{self.totals[name]} {name}" for name in TOTALS)
         return f"{self.runs} runs, {self.sent} messages sent, {self.delivered} delivered; {totals}"
+
+    def membership(self) -> str:
+        """What live membership went through, a line each."""
+        lines = [
+            f"{self.views} views; settled after {_spread(self.settling_ns)}; delivery paused for "
+            f"{_spread(self.pauses_ns)} in {len(self.pauses_ns)} repairs"
+        ]
+        for title, counts in (
+            ("transitions", self.transitions),
+            ("restarts", self.restarts),
+            ("gaps", self.gaps),
+        ):
+            lines.append(f"{title}:")
+            lines.extend(f"{count:9} {name}" for name, count in sorted(counts.items()))
+        return "\n".join(lines)
+
+
+def _spread(values_ns: list[int]) -> str:
+    if not values_ns:
+        return "nothing"
+    return f"{median(values_ns) / 1e6:.0f} ms (median), {max(values_ns) / 1e6:.0f} ms (worst)"
 
 
 def run_scenarios(scenarios: list[Scenario]) -> Tally:
@@ -105,7 +170,14 @@ def run_scenarios(scenarios: list[Scenario]) -> Tally:
         tally.least_sent = min(tally.least_sent, outcome.sent)
         tally.least_virtual_ns = min(tally.least_virtual_ns, outcome.virtual_ns)
         tally.delivered += outcome.delivered
+        tally.views += outcome.views
         tally.totals.update(outcome.totals)
+        tally.transitions.update(outcome.transitions)
+        tally.restarts.update(outcome.restarts)
+        tally.gaps.update(outcome.gaps)
+        if not scenario.fixed:
+            tally.settling_ns.append(outcome.settling_ns)
+        tally.pauses_ns += outcome.pauses_ns
         if outcome.violations:
             shown = "\n".join(f"  {violation}" for violation in outcome.violations)
             tally.failures.append(f"{scenario.command()}\n{shown}")
@@ -139,9 +211,10 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=1_000, help="how many seeds to run")
     parser.add_argument("--first", type=int, default=1, help="the first seed")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
+    parser.add_argument("--fixed", action="store_true", help="one view for ever instead of live membership")
     arguments = parser.parse_args()
     seeds = range(arguments.first, arguments.first + arguments.seeds)
-    scenarios = [wild_scenario(seed) for seed in seeds]
+    scenarios = [wild_scenario(seed) if arguments.fixed else live_scenario(seed) for seed in seeds]
     tally = Tally()
     started = shown = time.monotonic()
     for part in run_parallel(scenarios, arguments.jobs):
@@ -157,6 +230,8 @@ def main() -> int:
                 flush=True,
             )
     print(tally)
+    if not arguments.fixed:
+        print(tally.membership())
     if tally.missing():
         print(f"never happened: {', '.join(tally.missing())}")
     for failure in tally.failures:

@@ -22,18 +22,18 @@ class Scheduler:
     def __init__(self) -> None:
         self.now = 0
         self.events_run = 0
-        self._heap: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._heap: list[tuple[int, int, Callable[..., object], tuple[Any, ...]]] = []
         self._serial = 0
 
     def __len__(self) -> int:
         return len(self._heap)
 
-    def at(self, when: int, action: Callable[..., None], *args: Any) -> None:
+    def at(self, when: int, action: Callable[..., object], *args: Any) -> None:
         """Run an action at a time; one that has passed means now."""
         self._serial += 1
         heapq.heappush(self._heap, (max(when, self.now), self._serial, action, args))
 
-    def after(self, delay: int, action: Callable[..., None], *args: Any) -> None:
+    def after(self, delay: int, action: Callable[..., object], *args: Any) -> None:
         self.at(self.now + delay, action, *args)
 
     def run_until(self, end: int) -> None:

@@ -49,8 +49,10 @@ from intergroup_core.wire.membership import (
     Sponsorship,
     ViewRequest,
 )
-from intergroup_core.wire.messages import ControlMessage, RepairRequest, Report
+from intergroup_core.wire.messages import ControlMessage, LiveReport, RepairRequest, Report
 
+FIXED_REPORT = 4
+"""Fields of a report in a view that stays; where views change, more follow."""
 ADD, LEAVE = 1, 2
 """Kinds of an ordered change; append only."""
 
@@ -61,8 +63,8 @@ def _peer(value: Any) -> Peer:
 
 
 def _cut(value: Any) -> Cut:
-    epoch, bound, last = array(value, 3)
-    return Cut(epoch=view_id(epoch), bound=timestamp(bound), last=many(position)(last))
+    epoch, changes, last = array(value, 3)
+    return Cut(epoch=view_id(epoch), changes=timestamp(changes), last=many(position)(last))
 
 
 def _optional_cut(value: Any) -> Cut | None:
@@ -100,10 +102,13 @@ _BODIES: dict[FrameType, tuple[type[MembershipMessage], tuple[Decoder, ...]]] = 
     FrameType.FAILURE_BLOCK: (FailureBlock, (serial, view_id, member, integer)),
     FrameType.RECOVERY_INFO: (
         RecoveryInfo,
-        (serial, optional_view_id, integer, timestamp, truth, many(reach), octets),
+        (serial, optional_view_id, integer, timestamp, truth, timestamp, many(reach), octets),
     ),
     FrameType.READY: (ReadyToCommit, (serial, integer, _optional_cut)),
-    FrameType.MEMBERSHIP: (MembershipChange, (serial, view_id, many(_entry), many(_cut), many(member), truth, truth)),
+    FrameType.MEMBERSHIP: (
+        MembershipChange,
+        (serial, view_id, many(_entry), many(_cut), many(member), many(member), truth, truth),
+    ),
     FrameType.VIEW_REQUEST: (ViewRequest, (optional_view_id, integer)),
     FrameType.FAREWELL: (Farewell, ()),
 }
@@ -117,8 +122,9 @@ def encode_control(message: ControlMessage) -> tuple[FrameType, bytes]:
         return FrameType.REQUEST, msgpack.packb([message.ranges, message.promises])
     if isinstance(message, Report):
         report: list[object] = [message.serial, message.acknowledged, message.contiguous, message.room_frames]
-        if message.counted or message.counts:
-            report += [message.counted, message.counts]
+        if message.live is not None:
+            live = message.live
+            report += [live.counted, live.counts, live.ready, live.name]
         return FrameType.REPORT, msgpack.packb(report)
     kind = type(message)
     body = [_plain(getattr(message, name)) for name in _NAMES[kind]]
@@ -186,9 +192,12 @@ def _decode_request(sender: MemberId, view_tag: int, fields: Any) -> RepairReque
 
 
 def _decode_report(sender: MemberId, view_tag: int, fields: Any) -> Report:
-    # Who is counted is told only where views change.
     values = array(fields)
-    count, acknowledged, contiguous, room_frames, counted, counts = array([*values, *(False, [])[len(values) - 4 :]], 6)
+    live: LiveReport | None = None
+    if len(values) > FIXED_REPORT:
+        counted, counts, ready, name = array(values[FIXED_REPORT:], 4)
+        live = LiveReport(counted=truth(counted), counts=many(member)(counts), ready=timestamp(ready), name=text(name))
+    count, acknowledged, contiguous, room_frames = array(values[:FIXED_REPORT], FIXED_REPORT)
     return Report(
         member=sender,
         view_tag=view_tag,
@@ -196,6 +205,5 @@ def _decode_report(sender: MemberId, view_tag: int, fields: Any) -> Report:
         acknowledged=timestamp(acknowledged),
         contiguous=many(position)(contiguous),
         room_frames=integer(room_frames),
-        counted=truth(counted),
-        counts=many(member)(counts),
+        live=live,
     )

@@ -123,6 +123,8 @@ class RecoveryInfo:
     """The highest timestamp given or seen."""
     leaving: bool
     """Its Leave is inside the epoch: it helps to end the view and is not in the next one (M6)."""
+    changed: Timestamp
+    """Of the last ordered membership message that took effect."""
     failed: tuple[tuple[MemberId, int, Timestamp], ...]
     """Source, last contiguous seq, promise there."""
     record: bytes
@@ -131,10 +133,10 @@ class RecoveryInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """Where an epoch ends: messages of failed senders above `bound` are discarded, seqs end at `last`."""
+    """Where an epoch ends: seqs at `last`, ordered membership messages that take effect at `changes`."""
 
     epoch: ViewId
-    bound: Timestamp
+    changes: Timestamp
     last: tuple[tuple[MemberId, int], ...]
 
 
@@ -167,6 +169,8 @@ class MembershipChange:
     view: ViewId
     entries: tuple[Entry, ...]
     cuts: tuple[Cut, ...]
+    left: tuple[MemberId, ...]
+    """Of those left out, the ones that wanted to go."""
     blocked: tuple[MemberId, ...]
     """Of those left out, the ones that could not be recovered from."""
     primary: bool

@@ -32,6 +32,20 @@ class RepairRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LiveReport:
+    """What a report says besides where views change."""
+
+    counted: bool
+    """Whether the reporter knows that every sender counts it (D7)."""
+    counts: tuple[MemberId, ...]
+    """Members the reporter began to count a short while ago."""
+    ready: Timestamp
+    """The reporter has everything up to the ordered membership message with this timestamp (M13)."""
+    name: str
+    """What people call the reporter; not in every report."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """What a member acknowledges, how far it has each source, and what it still takes (D10)."""
 
@@ -42,10 +56,7 @@ class Report:
     contiguous: tuple[tuple[MemberId, int], ...]
     room_frames: int
     """Frames a single source may send beyond what is contiguous here."""
-    counted: bool = False
-    """Whether the reporter knows that every sender counts it (D7)."""
-    counts: tuple[MemberId, ...] = ()
-    """Members the reporter began to count a short while ago."""
+    live: LiveReport | None = None
 
 
 ControlMessage = RepairRequest | Report | MembershipMessage

@@ -18,7 +18,7 @@ from intergroup_core.config import HEADER_BYTES
 from intergroup_core.counters import Counters
 from intergroup_core.ids import MAX_TIMESTAMP, MemberId, Timestamp
 from intergroup_core.wire.checksum import Words, check_frame, check_frames
-from intergroup_core.wire.control import decode_control
+from intergroup_core.wire.control import decode_change, decode_control
 from intergroup_core.wire.header import (
     FLAG_SHIFT,
     FRAGMENT_SHIFT,
@@ -141,6 +141,9 @@ def _parse_frame(frame: Words, group_tag: int, counters: Counters, repairer: int
         change = kind == FrameType.CHANGE
         if not seq or not timestamp or (not last and (change or length != size - HEADER_BYTES)):
             counters.drop("field")
+            return None
+        if change and decode_change(frame.view(np.uint8)[HEADER_BYTES : HEADER_BYTES + length].tobytes()) is None:
+            counters.drop("body")
             return None
         ends, lengths = ([0], [length]) if last else ([], [])
         return Run(

@@ -3,16 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from intergroup_core.counters import Counters
-from intergroup_core.ids import MemberId, Timestamp, group_tag
-from intergroup_core.wire.control import encode_control
+from intergroup_core.ids import MemberId, Timestamp, ViewId, group_tag
+from intergroup_core.membership.quorum import Pending, QuorumRecord
+from intergroup_core.wire.control import decode_change, encode_change, encode_control
 from intergroup_core.wire.frames import FrameMaker
 from intergroup_core.wire.header import FrameType
-from intergroup_core.wire.messages import KeepAlive, RepairRequest, Report
+from intergroup_core.wire.membership import (
+    Add,
+    AddRequest,
+    Change,
+    Cut,
+    Entry,
+    FailureBlock,
+    Farewell,
+    Join,
+    Leave,
+    MembershipChange,
+    MembershipMessage,
+    Peer,
+    ReadyToCommit,
+    RecoveryInfo,
+    Solicitation,
+    Sponsorship,
+    ViewRequest,
+)
+from intergroup_core.wire.messages import ControlMessage, KeepAlive, LiveReport, RepairRequest, Report
 from intergroup_core.wire.parse import Parsed
 from intergroup_core.wire.records import pack_records
 from intergroup_core.wire.run import Run
@@ -44,19 +66,102 @@ TOLD = Report(
     contiguous=((SENDER, SEQ), (OTHER, 0)),
     room_frames=70_000,
 )
+LIVE = replace(TOLD, live=LiveReport(counted=True, counts=(OTHER,), ready=TIMESTAMP, name="pricing"))
+
+OLD, NEW = ViewId(Timestamp(TIMESTAMP - 9_000), OTHER, 3), ViewId(TIMESTAMP, SENDER, SEQ)
+BOUND = Timestamp(TIMESTAMP - 5)
+ATTEMPT = 0x7FED_CBA9_8765_4321
+PEER, OTHER_PEER = Peer(SENDER, "pricing", "berlin"), Peer(OTHER, "Bücher", "")
+CUT = Cut(epoch=OLD, changes=BOUND, last=((SENDER, SEQ), (OTHER, 0)))
+RECORD = QuorumRecord(OLD, frozenset({"berlin", "oslo"}), (Pending(ATTEMPT, OLD, frozenset({"oslo"})),)).to_bytes()
+CHANGES: dict[str, Change] = {
+    "change-add": Add(peer=PEER, first_seq=SEQ),
+    "change-leave": Leave(reason="silence"),
+}
+MEMBERSHIP: dict[str, MembershipMessage] = {
+    "solicitation": Solicitation(
+        member=SENDER, name="pricing", site="berlin", attempt=300, clock=TIMESTAMP, sends=True
+    ),
+    "sponsorship": Sponsorship(
+        member=SENDER,
+        newcomer=OTHER,
+        attempt=300,
+        refusal="",
+        ahead_us=-70_000,
+        epoch=OLD,
+        view=NEW,
+        peers=(PEER, OTHER_PEER),
+        position=BOUND,
+        acknowledged=Timestamp(BOUND - 1),
+        activations=((SENDER, SEQ), (OTHER, 1)),
+        promises=((SENDER, BOUND), (OTHER, TIMESTAMP)),
+    ),
+    "sponsorship-refused": Sponsorship(
+        member=SENDER,
+        newcomer=OTHER,
+        attempt=0,
+        refusal="clock",
+        ahead_us=1 << 40,
+        epoch=OLD,
+        view=OLD,
+        peers=(),
+        position=BOUND,
+        acknowledged=BOUND,
+        activations=(),
+        promises=(),
+    ),
+    "add-request": AddRequest(
+        member=SENDER, name="pricing", site="berlin", sponsor=OTHER, epoch=OLD, first_seq=SEQ, clock=TIMESTAMP
+    ),
+    "join": Join(
+        member=SENDER, name="pricing", site="berlin", serial=258, epoch=OLD, procs=(SENDER, OTHER), fails=(OTHER,)
+    ),
+    "join-from-nowhere": Join(member=SENDER, name="", site="", serial=1, epoch=None, procs=(SENDER,), fails=()),
+    "failure-block": FailureBlock(member=SENDER, serial=258, epoch=OLD, process=OTHER, seq=SEQ),
+    "recovery-info": RecoveryInfo(
+        member=SENDER,
+        attempt=ATTEMPT,
+        epoch=OLD,
+        last_seq=SEQ,
+        clock=TIMESTAMP,
+        leaving=True,
+        changed=BOUND,
+        failed=((OTHER, 7, BOUND),),
+        record=RECORD,
+    ),
+    "ready": ReadyToCommit(member=SENDER, attempt=ATTEMPT, first_seq=SEQ, cut=CUT),
+    "ready-from-nowhere": ReadyToCommit(member=SENDER, attempt=ATTEMPT, first_seq=1, cut=None),
+    "membership": MembershipChange(
+        member=SENDER,
+        attempt=ATTEMPT,
+        view=NEW,
+        entries=(Entry(peer=PEER, first_seq=SEQ, old=OLD), Entry(peer=OTHER_PEER, first_seq=1, old=None)),
+        cuts=(CUT,),
+        left=(SENDER,),
+        blocked=(OTHER,),
+        primary=True,
+        again=False,
+    ),
+    "view-request": ViewRequest(member=SENDER, epoch=OLD, tag=VIEW_TAG),
+    "farewell": Farewell(member=SENDER),
+}
 
 
 def a_burst(records: list[bytes]) -> bytes:
     return bytes(MAKER.message(pack_records(records), SEQ, TIMESTAMP).data)
 
 
-def a_control(message: RepairRequest | Report) -> bytes:
+def a_control(message: ControlMessage) -> bytes:
     kind, body = encode_control(message)
     return MAKER.single(kind, 0, 0, body)
 
 
 def a_keepalive() -> bytes:
     return MAKER.single(FrameType.KEEP_ALIVE, SEQ, TIMESTAMP)
+
+
+def a_change(change: Change) -> bytes:
+    return MAKER.change(encode_change(change), SEQ, TIMESTAMP)[0]
 
 
 def a_repaired_message() -> bytes:
@@ -75,6 +180,10 @@ ENCODED: dict[str, Callable[[], bytes]] = {
     "report": lambda: a_control(TOLD),
     "repair-of-data": a_repaired_message,
     "repair-of-keep-alive": lambda: OTHER_MAKER.repair(a_keepalive()),
+    "report-live": lambda: a_control(LIVE),
+    "repair-of-change": lambda: OTHER_MAKER.repair(a_change(CHANGES["change-leave"])),
+    **{name: partial(a_change, change) for name, change in CHANGES.items()},
+    **{name: partial(a_control, message) for name, message in MEMBERSHIP.items()},
 }
 
 
@@ -126,9 +235,31 @@ def test_the_keep_alive_on_file_is_read() -> None:
     assert parsed_golden("keep-alive") == [expected]
 
 
-def test_the_request_and_the_report_on_file_are_read() -> None:
+def test_the_request_and_the_reports_on_file_are_read() -> None:
     assert parsed_golden("request") == [ASKED]
     assert parsed_golden("report") == [TOLD]
+    assert parsed_golden("report-live") == [LIVE]
+
+
+@pytest.mark.parametrize("name", MEMBERSHIP)
+def test_what_was_said_about_membership_is_read_from_file(name: str) -> None:
+    assert parsed_golden(name) == [MEMBERSHIP[name]]
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_the_ordered_changes_on_file_have_their_place_and_their_meaning(name: str) -> None:
+    (run,) = parsed_golden(name)
+    assert isinstance(run, Run)
+    assert (run.change, run.source, run.seq, run.timestamp, run.count) == (True, SENDER, SEQ, TIMESTAMP, 1)
+    (message,) = messages([run])
+    assert decode_change(message.payload.tobytes()) == CHANGES[name]
+
+
+def test_the_quorum_record_on_file_is_read() -> None:
+    (info,) = parsed_golden("recovery-info")
+    assert isinstance(info, RecoveryInfo)
+    record = QuorumRecord.from_bytes(info.record)
+    assert record == QuorumRecord(OLD, frozenset({"berlin", "oslo"}), (Pending(ATTEMPT, OLD, frozenset({"oslo"})),))
 
 
 def test_the_repairs_on_file_carry_the_stored_frames_verbatim() -> None:
@@ -137,6 +268,10 @@ def test_the_repairs_on_file_carry_the_stored_frames_verbatim() -> None:
     assert isinstance(run, Run)
     assert (run.source, run.seq, run.repaired) == (SENDER, SEQ, True)
     assert run.frames.tobytes() == b"".join(stored)
+    (left,) = golden("change-leave")
+    (run,) = parsed_golden("repair-of-change")
+    assert isinstance(run, Run)
+    assert (run.change, run.repaired, run.frames.tobytes()) == (True, True, left)
     (kept,) = golden("keep-alive")
     (keepalive,) = parsed_golden("repair-of-keep-alive")
     assert isinstance(keepalive, KeepAlive)

@@ -1,8 +1,8 @@
 """A program that is a sender of a group until it is told to leave: `python peer.py GROUP NAME INTERVAL_MS INTERFACE`.
 
 It sends a record every so often, none with an interval of 0, and prints each event as a line of JSON. Orders
-come as lines of standard input: `stop` ends the sending and is answered with a row of kind `sent`; `leave`
-leaves the group.
+come as lines of standard input: `stop` ends the sending and is answered with a row of kind `sent`; `state`
+asks for where the protocol stands; `leave` leaves the group.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ async def main(group: str, name: str, interval_ms: float, interface: str) -> Non
             if line == b"stop\n":
                 stopped.set()
                 say(json.dumps({"kind": "sent", "sender": None, "records": await sending}))
+            elif line == b"state\n":
+                say_state(member)
             elif line == b"leave\n":
                 break
         stopped.set()
@@ -45,6 +47,12 @@ async def send_numbers(member: ig.GroupMember, interval_ms: float, stopped: asyn
         sent += 1
         await asyncio.sleep(interval_ms / 1_000)
     return sent
+
+
+def say_state(member: ig.GroupMember) -> None:
+    counters = member._member.endpoint.counters
+    told = {"state": member.state, "transitions": counters.transitions, "restarts": counters.restarts}
+    say(json.dumps({"kind": "state", "sender": None, "members": None} | told))
 
 
 def say(line: str) -> None:

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,20 @@ MARKS = ("view", "gap")
 class Program:
     """A process whose lines of output are rows."""
 
-    def __init__(self, name: str, process: asyncio.subprocess.Process, changed: asyncio.Event) -> None:
+    def __init__(self, name: str, process: asyncio.subprocess.Process, changed: asyncio.Event, *, orders: bool) -> None:
         self.name = name
+        self._orders = orders
         self.rows: list[Row] = []
-        self.times: list[float] = []
-        """When each row came, by the monotonic clock."""
+        self.data: list[Row] = []
+        self.views: list[Row] = []
+        self.last_view_at = 0.0
+        """By the monotonic clock."""
+        self.last_row_of: dict[str, int] = {}
+        """Where in the rows each sender's last record is."""
+        self.names: dict[str, str] = {}
+        """Of senders, by id."""
+        self.sent: int | None = None
+        self.state: Row | None = None
         self.errors = b""
         self._process = process
         self._changed = changed
@@ -39,10 +49,24 @@ class Program:
     async def _read_rows(self) -> None:
         assert self._process.stdout is not None
         async for line in self._process.stdout:
-            self.rows.append(json.loads(line))
-            self.times.append(time.monotonic())
+            self._add(json.loads(line))
             self._changed.set()
         self._changed.set()
+
+    def _add(self, row: Row) -> None:
+        match row.get("kind"):
+            case "data":
+                self.last_row_of[row["sender"]] = len(self.rows)
+                self.names[row["sender_id"]] = row["sender"]
+                self.data.append(row)
+            case "view":
+                self.last_view_at = time.monotonic()
+                self.views.append(row)
+            case "sent":
+                self.sent = row["records"]
+            case "state":
+                self.state = row
+        self.rows.append(row)
 
     async def _read_errors(self) -> None:
         assert self._process.stderr is not None
@@ -51,6 +75,12 @@ class Program:
     def tell(self, line: str) -> None:
         assert self._process.stdin is not None
         self._process.stdin.write(line.encode() + b"\n")
+
+    def asked_for_state(self) -> bool:
+        if self._orders and self._process.returncode is None:
+            self.tell("state")
+            return True
+        return False
 
     def end_input(self) -> None:
         assert self._process.stdin is not None
@@ -72,21 +102,14 @@ class Program:
         await self._process.wait()
         await asyncio.gather(*self._reading)
 
-    @property
-    def data(self) -> list[Row]:
-        return [row for row in self.rows if row["kind"] == "data"]
+    def last_of(self, sender: str) -> str | None:
+        """The last record of a sender."""
+        at = self.last_row_of.get(sender)
+        return self.rows[at]["value"] if at is not None else None
 
     @property
     def values(self) -> list[str]:
         return [row["value"] for row in self.data]
-
-    @property
-    def views(self) -> list[Row]:
-        return [row for row in self.rows if row["kind"] == "view"]
-
-    @property
-    def last_view_at(self) -> float:
-        return max(at for at, row in zip(self.times, self.rows, strict=True) if row["kind"] == "view")
 
     @property
     def members(self) -> set[str]:
@@ -94,12 +117,13 @@ class Program:
         return set(self.views[-1]["members"]) if self.views else set()
 
     def summary(self) -> str:
-        marks = [(row["kind"], row["members"] or row.get("reason")) for row in self.rows if row["kind"] in MARKS]
-        return f"{self.name}: {len(self.data)} records, {marks} {self.errors.decode(errors='replace')[-2_000:]}"
-
-    @property
-    def sent(self) -> int | None:
-        return next((row["records"] for row in self.rows if row["kind"] == "sent"), None)
+        marks = [
+            (row["kind"], row["members"] or row.get("reason"), row["view_id"])
+            for row in self.rows
+            if row["kind"] in MARKS
+        ]
+        errors = self.errors.decode(errors="replace")[-2_000:]
+        return f"{self.name}: {len(self.data)} records, {marks}\n    {self.state or ''}{errors}"
 
 
 class Programs:
@@ -118,7 +142,7 @@ class Programs:
             stderr=asyncio.subprocess.PIPE,
             limit=_LINE_LIMIT,
         )
-        program = Program(name, process, self._changed)
+        program = Program(name, process, self._changed, orders=PEER in command)
         self._all.append(program)
         return program
 
@@ -139,7 +163,17 @@ class Programs:
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:
+            await self._ask_peers()
             raise AssertionError(f"not within {seconds:g} s:\n{self._told()}") from None
+
+    async def _ask_peers(self) -> None:
+        """Where the protocol stands at those who can be asked, for the report of a failure."""
+        asked = [program for program in self._all if program.asked_for_state()]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(2):
+                while any(program.state is None for program in asked):
+                    self._changed.clear()
+                    await self._changed.wait()
 
     def _told(self) -> str:
         return "\n".join(program.summary() for program in self._all)
@@ -162,24 +196,36 @@ SAME = ("kind", "sender", "seq", "record", "value", "view_id", "members")
 """What is equal in the rows of two readers."""
 
 
-def between_views(rows: Iterable[Row]) -> dict[tuple[str, str], list[tuple[Any, ...]]]:
-    """The rows from one view to the next, by the two; a gap ends what it interrupts."""
-    parts: dict[tuple[str, str], list[tuple[Any, ...]]] = {}
-    first: Row | None = None
-    inside: list[tuple[Any, ...]] = []
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a reader saw from one view to the next; one that came in the middle of the first saw the end of it."""
+
+    rows: list[tuple[str, ...]]
+    from_the_start: bool
+
+    def agrees(self, other: Part) -> bool:
+        common = len(self.rows)
+        if not (self.from_the_start and other.from_the_start):
+            common = min(common, len(other.rows))
+        return self.rows[-common:] == other.rows[-common:]
+
+
+def between_views(rows: Iterable[Row]) -> dict[tuple[str, str], Part]:
+    """The rows after one view up to the next, by the two; a gap ends what it interrupts."""
+    parts: dict[tuple[str, str], Part] = {}
+    first: str | None = None
+    inside: list[tuple[str, ...]] = []
+    came_at_a_cut = True
     for row in rows:
-        if row["kind"] not in ("data", "view", "gap"):
-            continue
-        seen = tuple(str(row[column]) for column in SAME)
-        if row["kind"] == "data":
-            inside.append(seen)
-            continue
+        if row["kind"] == "gap":
+            first, inside, came_at_a_cut = None, [], True
+        elif row["kind"] in ("data", "view"):
+            inside.append(tuple(str(row[column]) for column in SAME))
         if row["kind"] == "view":
             if first is not None:
-                parts[first["view_id"], row["view_id"]] = [*inside, seen]
-            first, inside = row, [seen]
-        else:
-            first, inside = None, []
+                parts[first, row["view_id"]] = Part(inside, not came_at_a_cut)
+                came_at_a_cut = False
+            first, inside = row["view_id"], []
     return parts
 
 
@@ -190,6 +236,24 @@ def check_same_between_views(readers: Iterable[Program]) -> int:
     for at, (name, mine) in enumerate(parts):
         for other, theirs in parts[at + 1 :]:
             for views in mine.keys() & theirs.keys():
-                assert mine[views] == theirs[views], f"{name} and {other} differ between {views[0]} and {views[1]}"
+                agree = mine[views].agrees(theirs[views])
+                assert agree, f"{name} and {other} differ between {views[0]} and {views[1]}"
                 compared += 1
     return compared
+
+
+def check_nothing_skipped(reader: Program) -> None:
+    """A sender's numbered records come without a hole while it is in every view, unless a gap says otherwise."""
+    last: dict[str, int] = {}
+    for row in reader.rows:
+        match row["kind"]:
+            case "data":
+                number = int(row["value"].rpartition(":")[2])
+                expected = last.get(row["sender_id"], number - 1) + 1
+                assert number == expected, f"{reader.name} has {row['value']} and not {expected} from {row['sender']}"
+                last[row["sender_id"]] = number
+            case "view":
+                stays = set(row["members"])
+                last = {row_id: number for row_id, number in last.items() if reader.names[row_id] in stays}
+            case "gap":
+                last.clear()

@@ -8,13 +8,16 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import intergroup_core as ig
 from tests.integration.groups import PATIENCE_SECONDS, a_group_name, loopback
 
-LO = {"interface": "lo"}
+# Nobody has to wait long for an answer inside one process.
+SOON = {"membership": {"bootstrap_wait_ms": 60, "linger_ms": 60}}
+LO: dict[str, Any] = {"config": loopback(**SOON)}
 
 
 def play(scenario: Callable[[], Awaitable[None]]) -> None:
@@ -185,7 +188,7 @@ def test_batches_are_whole_messages() -> None:
 
 def test_one_that_only_sends_is_not_held_up_by_what_it_does_not_read() -> None:
     async def scenario() -> None:
-        config = loopback(network={"app_queue_bytes": 65_536})
+        config = loopback(network={"app_queue_bytes": 65_536}, **SOON)
         async with ig.join(a_group_name(), sender=True, reads=False, config=config) as anna:
             for _ in range(50):
                 await anna.send(bytes(100_000))
@@ -198,7 +201,7 @@ def test_one_that_only_sends_is_not_held_up_by_what_it_does_not_read() -> None:
 
 def test_leaving_is_not_held_up_by_what_was_not_read() -> None:
     async def scenario() -> None:
-        config = loopback(network={"app_queue_bytes": 65_536})
+        config = loopback(network={"app_queue_bytes": 65_536}, **SOON)
         group = a_group_name()
         async with ig.join(group, sender=True, config=config) as anna:
             sending = asyncio.create_task(send_all(anna, [bytes(50_000)] * 40))
@@ -237,7 +240,7 @@ def test_uu_delivers_without_being_in_a_view() -> None:
         ({"interface": "wlan9"}, ig.NetworkUnavailable, "'wlan9'"),
     ],
 )
-def test_a_wrong_option_is_refused_at_once(options: dict[str, str], error: type[Exception], said: str) -> None:
+def test_a_wrong_option_is_refused_at_once(options: dict[str, Any], error: type[Exception], said: str) -> None:
     async def scenario() -> None:
         with pytest.raises(error, match=said):
             async with ig.join(a_group_name(), **(LO | options)):

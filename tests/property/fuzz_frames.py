@@ -14,21 +14,29 @@ from dataclasses import dataclass, field
 from random import Random
 
 from intergroup_core.endpoint import Endpoint
-from intergroup_core.ids import Instant, Service
+from intergroup_core.ids import Instant, Service, View
 from tests.builders import (
     START,
     T0,
+    VIEW,
     A,
     B,
     C,
     R,
+    a_change_frame,
     a_control_frame,
+    a_join,
     a_keepalive,
+    a_live_endpoint,
+    a_live_part,
+    a_live_receiver,
     a_message,
     a_report,
     after,
+    an_add,
     an_arrival,
     an_endpoint,
+    hears,
     millis,
 )
 from tests.property.malformed import FIRST_SEQ, Malformed
@@ -42,6 +50,50 @@ UNDER_FIRE = after(millis(3))
 
 HOSTILE_TO_UNRELIABLE = ("stranger's data", "other view's data", "stranger's data in a repair")
 """Unreliable delivery hands over what the network brings, whoever sent it (T4.6)."""
+NEWS_TO_LIVE = (
+    *HOSTILE_TO_UNRELIABLE,
+    "stranger's keep-alive",
+    "other view's keep-alive",
+    "other view's frame in a repair",
+    "stranger's report",
+    "stranger's request",
+    "other view's report",
+    "other view's request",
+)
+"""Where views change, strangers and other views are what membership is about; none of it is malformed."""
+LIVE = ("newcomer", "live receiver", "live sender", "repairing sender")
+
+
+def a_live_sender() -> Endpoint:
+    """A member that B and C took in, in the view that frames name by default."""
+    member = a_live_receiver(A, view=View(id=VIEW.id, members=(B, C)), sender=True)
+    hears(
+        member,
+        a_change_frame(an_add(A), B, 1, START + 2_000),
+        a_keepalive(C, 0, START + 2_500),
+        *(a_control_frame(a_report(each, live=a_live_part(ready=START + 2_000))) for each in (B, C)),
+        now=T0,
+    )
+    assert member.state == "sender"
+    return member
+
+
+def a_repairing_sender() -> Endpoint:
+    member = a_live_sender()
+    hears(member, a_control_frame(a_join(B)), now=T0)
+    assert member.state == "consensus"
+    return member
+
+
+def first_of_b(me: str) -> int:
+    """The first data of B, which took a live sender in before."""
+    return 2 if me in ("live sender", "repairing sender") else 1
+
+
+def a_newcomer() -> Endpoint:
+    member = a_live_endpoint(R)
+    member.start(T0)
+    return member
 
 
 def a_member_with_a_history(me: str = "sender") -> Endpoint:
@@ -51,11 +103,19 @@ def a_member_with_a_history(me: str = "sender") -> Endpoint:
         "receiver": lambda: an_endpoint(R, counted=(A, B, C, R)),
         "source-ordered receiver": lambda: an_endpoint(R, counted=(A, B, C, R), service=Service.RSO),
         "unreliable sender": lambda: an_endpoint(A, counted=(A, B, C, R), service=Service.UU),
+        "newcomer": a_newcomer,
+        "live receiver": lambda: a_live_receiver(R),
+        "live sender": a_live_sender,
+        "repairing sender": a_repairing_sender,
     }[me]()
-    member.start(T0)
+    if me not in LIVE:
+        member.start(T0)
+    if me == "newcomer":
+        member.tick(UNDER_FIRE)
+        return member
     known = [
-        *a_message([b"first"], sender=B, seq=1, timestamp=START + 4_000),
-        *a_message([b"second"], sender=B, seq=3, timestamp=START + 4_010),
+        *a_message([b"first"], sender=B, seq=first_of_b(me), timestamp=START + 4_000),
+        *a_message([b"second"], sender=B, seq=first_of_b(me) + 2, timestamp=START + 4_010),
         *a_message([b"half of it" * 20], sender=C, seq=1, timestamp=START + 4_100, body=80)[:2],
         a_keepalive(C, 2, START + 5_000),
         a_keepalive(B, FIRST_SEQ - 1, START + 6_000),
@@ -68,7 +128,7 @@ def a_member_with_a_history(me: str = "sender") -> Endpoint:
     return member
 
 
-MEMBERS = ("sender", "receiver", "source-ordered receiver", "unreliable sender")
+MEMBERS = (*LIVE, "sender", "receiver", "source-ordered receiver", "unreliable sender")
 
 
 @dataclass
@@ -110,7 +170,8 @@ class Fire:
     def __init__(self, member: str, malformed: Malformed, kinds: Sequence[str], rng: Random) -> None:
         self._name = member
         self._malformed = malformed
-        self._kinds = [kind for kind in kinds if member != "unreliable sender" or kind not in HOSTILE_TO_UNRELIABLE]
+        sound = {"unreliable sender": HOSTILE_TO_UNRELIABLE} | dict.fromkeys(LIVE, NEWS_TO_LIVE)
+        self.kinds = [kind for kind in kinds if kind not in sound.get(member, ())]
         self._rng = rng
         self.member = a_member_with_a_history(member)
         self._before = state_of(self.member)
@@ -118,7 +179,7 @@ class Fire:
     def batch(self, frames: int, outcome: Outcome) -> None:
         fed: list[tuple[str, bytes]] = []
         while len(fed) < frames:
-            kind = self._rng.choice(self._kinds)
+            kind = self._rng.choice(self.kinds)
             count = min(self._rng.choice((1, 1, 2, 8, MOST_IN_ARRIVAL)), frames - len(fed))
             together = [(kind, self._malformed.frame(kind)) for _ in range(count)]
             fed += together
@@ -132,7 +193,7 @@ class Fire:
         """What a member that was under fire does next is what one that never was does."""
         twin = a_member_with_a_history(self._name)
         arriving = {
-            5: a_message([b"missing"], sender=B, seq=2, timestamp=START + 4_005),
+            5: a_message([b"missing"], sender=B, seq=first_of_b(self._name) + 1, timestamp=START + 4_005),
             9: a_message([b"half of it" * 20], sender=C, seq=1, timestamp=START + 4_100, body=80)[2:],
             20: [a_keepalive(C, 3, START + 9_000), a_keepalive(A, 1, START + 9_000), a_control_frame(a_report(B))],
         }
@@ -197,6 +258,7 @@ def fuzz(
     rng = Random(seed)
     outcome = Outcome()
     fires = [Fire(member, malformed, kinds or malformed.kinds, rng) for member in members]
+    fires = [fire for fire in fires if fire.kinds]
     told = 0
     while outcome.frames < frames and not outcome.findings:
         for fire in fires:

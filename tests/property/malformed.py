@@ -14,8 +14,11 @@ import msgpack
 
 from intergroup_core.ids import MAX_TIMESTAMP, MemberId, Timestamp
 from intergroup_core.multicast.ranges import Promise, Span
+from intergroup_core.wire.fields import MAX_RECORD, MAX_TEXT
 from intergroup_core.wire.header import MAX_FRAME_BYTES, MAX_SEQ
+from intergroup_core.wire.membership import MembershipMessage
 from tests.builders import (
+    CHANGE,
     DATA,
     HEADER_BYTES,
     KEEP_ALIVE,
@@ -30,13 +33,28 @@ from tests.builders import (
     B,
     C,
     R,
+    a_change_frame,
     a_control_frame,
+    a_cut,
+    a_failure_block,
+    a_farewell,
     a_frame,
+    a_join,
     a_keepalive,
+    a_leave,
+    a_membership_change,
     a_message,
+    a_ready,
+    a_recovery_info,
     a_repair,
     a_report,
     a_request,
+    a_solicitation,
+    a_sponsorship,
+    a_view_request,
+    an_add,
+    an_add_request,
+    an_entry,
     packed,
     sealed,
 )
@@ -45,6 +63,11 @@ FIRST_SEQ = 10
 """The next frame of each source that the members under fire lack."""
 NEXT_TIMESTAMP = START + 5_000_000
 OTHER_VIEW = VIEW.id.tag ^ 0x5A5A
+FIRST_MEMBERSHIP, FAREWELL = 7, 16
+"""Frame types of what is said about membership."""
+UNKNOWN = range(FAREWELL + 1, 256)
+NOT_A_FIELD = (-(1 << 63), 0.5, {}, [[]], [None, True], "x" * (MAX_TEXT + 1), bytes(MAX_RECORD + 1))
+"""Values that no field of any message takes."""
 
 
 class Malformed:
@@ -65,7 +88,7 @@ class Malformed:
             "wrong version": lambda: self._with_field(magic_version=0xB0 | self._other_than(1, 16)),
             "wrong magic": lambda: self._with_field(magic_version=self._other_than(0xB, 16) << 4 | 1),
             "wrong group": lambda: self._with_field(group=TAG ^ 1 << self._rng.randrange(64)),
-            "wrong type": lambda: self._with_field(kind=self._rng.choice((0, *range(6, 256)))),
+            "wrong type": lambda: self._with_field(kind=self._rng.choice((0, *UNKNOWN))),
             "wrong flags": lambda: self._with_field(flags=self._rng.randrange(2, 256)),
             "wrong seq": self._wrong_seq,
             "wrong timestamp": self._wrong_timestamp,
@@ -77,6 +100,11 @@ class Malformed:
             "body cut short": self._cut_body,
             "range that is none": self._bad_range,
             "number out of bounds": self._bad_number,
+            "field that is none": self._bad_field,
+            "field too many": lambda: self._reshaped(lambda fields: [*fields, self._rng.choice((0, None, []))]),
+            "field too few": lambda: self._reshaped(lambda fields: fields[1:] or [0]),
+            "change without a place": self._placeless_change,
+            "change that says nothing": self._empty_change,
             "repair in a repair": lambda: a_repair(a_repair(self._rng.choice(self._genuine)[:128])),
             "control in a repair": lambda: a_repair(a_control_frame(self._a_control(C))),
             "broken frame in a repair": lambda: a_repair(self._flipped()[: MAX_FRAME_BYTES - 2 * HEADER_BYTES]),
@@ -158,8 +186,9 @@ class Malformed:
     # Fields out of bounds under a sound checksum
 
     def _with_field(self, kind: int | None = None, **fields: Any) -> bytes:
-        chosen = self._rng.choice((DATA, KEEP_ALIVE, REQUEST, REPORT, REPAIR)) if kind is None else kind
+        chosen = self._any_type() if kind is None else kind
         payload = {
+            CHANGE: msgpack.packb([2, "left"]),
             DATA: packed([b"believe me"]),
             REQUEST: msgpack.packb([[[B, 1, 3]], []]),
             REPORT: msgpack.packb([9, NEXT_TIMESTAMP, [[A, 1]], 9]),
@@ -170,12 +199,12 @@ class Malformed:
 
     def _wrong_seq(self) -> bytes:
         if self._rng.random() < 0.3:
-            return self._with_field(DATA, seq=0)
+            return self._with_field(self._rng.choice((DATA, CHANGE)), seq=0)
         return self._with_field(seq=self._rng.randrange(MAX_SEQ + 1, 1 << 64))
 
     def _wrong_timestamp(self) -> bytes:
         if self._rng.random() < 0.3:
-            return self._with_field(DATA, timestamp=0)
+            return self._with_field(self._rng.choice((DATA, CHANGE)), timestamp=0)
         return self._with_field(timestamp=self._rng.randrange(MAX_TIMESTAMP + 1, 1 << 64))
 
     def _wrong_length(self) -> bytes:
@@ -183,12 +212,12 @@ class Malformed:
         seq, sender = FIRST_SEQ, self._rng.choice((B, C))
         longer = self._rng.randrange(len(payload) + 1, 65_536)
         if self._rng.random() < 0.5:
-            kind = self._rng.choice((DATA, KEEP_ALIVE, REQUEST, REPORT, REPAIR))
+            kind = self._any_type()
             return a_frame(kind, sender=sender, seq=seq, timestamp=NEXT_TIMESTAMP, payload=payload, length=longer)
         if self._rng.random() < 0.5:
             shorter = self._rng.randrange(len(payload))
             return a_frame(sender=sender, seq=seq, timestamp=NEXT_TIMESTAMP, payload=payload, flags=0, length=shorter)
-        kind = self._rng.choice((KEEP_ALIVE, REQUEST, REPORT, REPAIR))
+        kind = self._rng.choice((KEEP_ALIVE, REQUEST, REPORT, REPAIR, CHANGE, FIRST_MEMBERSHIP, FAREWELL))
         return a_frame(kind, sender=sender, seq=seq, payload=payload + bytes(8), length=len(payload))
 
     # Bodies
@@ -197,7 +226,7 @@ class Malformed:
         """A control frame of a known member; `guard` makes sure that noise is not a message by accident."""
         if guard:
             body = b"\xc1" + body
-        chosen = kind or self._rng.choice((REQUEST, REPORT))
+        chosen = kind or self._rng.choice((REQUEST, REPORT, *range(FIRST_MEMBERSHIP, FAREWELL)))
         return a_frame(chosen, sender=self._rng.choice((B, C)), seq=0, timestamp=0, payload=body)
 
     def _misshapen_body(self) -> bytes:
@@ -249,6 +278,29 @@ class Malformed:
         fields[at] = [[A, bad]] if at == 2 else bad
         return self._control(msgpack.packb(fields), kind=REPORT)
 
+    def _reshaped(self, change: Callable[[list[Any]], list[Any]]) -> bytes:
+        """What is said about membership, but for the shape of its body."""
+        frame = a_control_frame(self._a_membership_message(self._rng.choice((B, C))))
+        length = struct.unpack_from("<H", frame, 12)[0]
+        fields = msgpack.unpackb(frame[HEADER_BYTES : HEADER_BYTES + length])
+        return self._control(msgpack.packb(change(fields)), kind=frame[5])
+
+    def _bad_field(self) -> bytes:
+        def spoil(fields: list[Any]) -> list[Any]:
+            at = self._rng.randrange(len(fields) or 1)
+            return [*fields[:at], self._rng.choice(NOT_A_FIELD), *fields[at + 1 :]]
+
+        return self._reshaped(spoil)
+
+    def _placeless_change(self) -> bytes:
+        wrong = self._rng.choice(({"seq": 0}, {"timestamp": 0}, {"flags": 0}))
+        place: dict[str, Any] = {"seq": FIRST_SEQ, "timestamp": NEXT_TIMESTAMP}
+        return a_change_frame(self._a_change(), self._rng.choice((B, C)), **place | wrong)
+
+    def _empty_change(self) -> bytes:
+        body = self._rng.choice((b"", b"\xc1", msgpack.packb([3, "left"]), msgpack.packb([1, [0, "", ""], 1])))
+        return a_frame(CHANGE, sender=self._rng.choice((B, C)), seq=FIRST_SEQ, timestamp=NEXT_TIMESTAMP, payload=body)
+
     # Repairs
 
     def _cut_repair(self) -> bytes:
@@ -288,13 +340,41 @@ class Malformed:
         )
 
     def _a_control(self, member: MemberId) -> Any:
-        return self._a_report(member) if self._rng.random() < 0.5 else self._a_request(member)
+        makers = (self._a_report, self._a_request, self._a_membership_message)
+        return self._rng.choice(makers)(member)
+
+    def _a_membership_message(self, member: MemberId) -> MembershipMessage:
+        return self._rng.choice(_membership_messages(member))
+
+    def _a_change(self) -> Any:
+        return self._rng.choice((a_leave(), an_add(R)))
+
+    def _any_type(self) -> int:
+        return self._rng.randrange(DATA, FAREWELL + 1)
 
     def _some(self) -> bytes:
         return self._rng.choice(self._genuine)
 
     def _other_than(self, value: int, limit: int) -> int:
         return self._rng.choice([other for other in range(limit) if other != value])
+
+
+def _membership_messages(member: MemberId) -> list[MembershipMessage]:
+    """One of each kind."""
+    survivors = [an_entry(B, FIRST_SEQ), an_entry(C, FIRST_SEQ)]
+    cut = a_cut({A: 1, B: FIRST_SEQ, C: FIRST_SEQ})
+    return [
+        a_solicitation(member, clock=NEXT_TIMESTAMP, sends=True),
+        a_sponsorship(member, R),
+        an_add_request(member, A),
+        a_join(member, fails=[C]),
+        a_failure_block(member, A, FIRST_SEQ),
+        a_recovery_info(member, failed=[(C, FIRST_SEQ, NEXT_TIMESTAMP)]),
+        a_ready(member, cut=cut),
+        a_membership_change(member, entries=survivors, cuts=[cut]),
+        a_view_request(member),
+        a_farewell(member),
+    ]
 
 
 def _genuine_frames() -> list[bytes]:
@@ -310,4 +390,7 @@ def _genuine_frames() -> list[bytes]:
         a_repair(a_keepalive(B, FIRST_SEQ - 1, NEXT_TIMESTAMP + 70), sender=R),
         a_control_frame(a_report(B, serial=50, acknowledged=NEXT_TIMESTAMP, contiguous={A: 2}, room_frames=3)),
         a_control_frame(a_request(C, Span(A, 1, 2), Span(B, 1, 4), Promise(B, Timestamp(START + 9)))),
+        a_change_frame(an_add(R), B, FIRST_SEQ, NEXT_TIMESTAMP),
+        a_repair(a_change_frame(a_leave(), C, FIRST_SEQ, NEXT_TIMESTAMP), sender=R),
+        *map(a_control_frame, _membership_messages(B)),
     ]

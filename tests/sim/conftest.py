@@ -9,6 +9,7 @@ import pytest
 
 from intergroup_core.sim.checkers import check
 from intergroup_core.sim.cluster import SimCluster
+from intergroup_core.sim.live_cluster import LiveCluster
 
 
 @pytest.fixture
@@ -22,6 +23,24 @@ def a_cluster() -> Iterator[Callable[..., SimCluster]]:
         return cluster
 
     yield make
+    _judge(made)
+
+
+@pytest.fixture
+def a_live_cluster() -> Iterator[Callable[..., LiveCluster]]:
+    """The same for groups whose members come and go."""
+    made: list[LiveCluster] = []
+
+    def make(**settings: Any) -> LiveCluster:
+        cluster = LiveCluster(**({"seed": 1, "senders": 3, "receivers": 1} | settings))
+        made.append(cluster)
+        return cluster
+
+    yield make
+    _judge(made)
+
+
+def _judge(made: list[SimCluster] | list[LiveCluster]) -> None:
     for cluster in made:
         if not cluster.ended:
             cluster.settle()

@@ -5,12 +5,15 @@ from __future__ import annotations
 import pytest
 
 from intergroup_core.endpoint import Endpoint
-from intergroup_core.sim.fuzz import Tally, mixed_scenario, run_scenarios, wild_scenario
+from intergroup_core.sim.faults import FAULT_NAMES
+from intergroup_core.sim.fuzz import Tally, live_scenario, mixed_scenario, run_scenarios, wild_scenario
+from intergroup_core.sim.live_plan import LIVE_FAULT_NAMES
 from intergroup_core.sim.mutations import planted
 from intergroup_core.sim.outcome import TOTALS
 from intergroup_core.sim.scenario import Scenario
 
-SHORT = Scenario(seed=3, loss=0.2, duration=1)
+SHORT = Scenario(seed=3, loss=0.2, duration=1, fixed=True)
+LIVE = Scenario(seed=3, duration=8, faults=("restart",))
 
 
 def test_runs_are_added_up() -> None:
@@ -23,12 +26,23 @@ def test_runs_are_added_up() -> None:
     assert tally.totals["repairs"] > 0
 
 
+def test_what_membership_went_through_is_added_up() -> None:
+    tally = Tally()
+    tally.add(run_scenarios([LIVE]))
+    tally.add(run_scenarios([LIVE]))
+    assert tally.views > 2
+    assert len(tally.settling_ns) == 2
+    shown = tally.membership()
+    assert "transitions:" in shown
+    assert ">sender: installed" in shown
+
+
 def test_a_failure_comes_with_the_command_that_replays_it() -> None:
     with planted("gap_is_ignored"):
         tally = run_scenarios([SHORT])
     (failure,) = tally.failures
     command, *shown = failure.splitlines()
-    assert command == SHORT.command() == "intergroup sim --seed 3 --loss 0.2 --duration 1"
+    assert command == SHORT.command() == "intergroup sim --seed 3 --loss 0.2 --duration 1 --fixed"
     assert any("21 delivery liveness" in line for line in shown)
 
 
@@ -52,4 +66,13 @@ def test_seeds_cover_every_kind_of_scenario() -> None:
     wild = [wild_scenario(seed) for seed in range(100)]
     assert {scenario.preset for scenario in wild} == {"test", "lan", "wan"}
     assert {scenario.delivery for scenario in wild} == {"mixed", "uu", "rso", "rto"}
-    assert len({fault for scenario in wild for fault in scenario.faults}) == 7
+    assert {fault for scenario in wild for fault in scenario.faults} == set(FAULT_NAMES)
+
+
+def test_live_seeds_cover_every_fault_and_size() -> None:
+    live = [live_scenario(seed) for seed in range(500)]
+    assert {fault for scenario in live for fault in scenario.faults} == set(LIVE_FAULT_NAMES)
+    assert {2, 3, 12} <= {scenario.members for scenario in live}
+    assert {0, 1} <= {scenario.receivers for scenario in live}
+    assert max(scenario.receivers for scenario in live) > 15
+    assert max(scenario.loss for scenario in live) > 0.25

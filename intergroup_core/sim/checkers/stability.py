@@ -23,11 +23,14 @@ class _Counted:
         self._fixed = {member.id: member.counted for member in history.members.values()}
         self._live = history.live
         changes: dict[MemberId, list[tuple[int, bool]]] = defaultdict(list)
+        gone: set[MemberId] = set()
         for position, event in enumerate(history.events):
             if isinstance(event, CountedChanged):
-                changes[event.member].append((position, event.counted))
+                changes[event.member].append((position, event.counted and event.member not in gone))
             elif isinstance(event, (Left, GapAnnounced, Crashed, Disturbed)):
                 changes[event.member].append((position, False))
+                if not isinstance(event, Disturbed):
+                    gone.add(event.member)
         self._positions = {member: np.array([at for at, _ in found]) for member, found in changes.items()}
         self._says = {member: np.array([False, *(said for _, said in found)]) for member, found in changes.items()}
 

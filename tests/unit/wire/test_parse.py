@@ -12,6 +12,7 @@ from intergroup_core.wire.messages import KeepAlive, Report
 from intergroup_core.wire.parse import Arrival, Parsed, parse
 from intergroup_core.wire.run import Run
 from tests.builders import (
+    CHANGE,
     DATA,
     KEEP_ALIVE,
     LAST,
@@ -24,9 +25,11 @@ from tests.builders import (
     B,
     C,
     a_block,
+    a_change_frame,
     a_control_frame,
     a_frame,
     a_keepalive,
+    a_leave,
     a_message,
     a_repair,
     a_report,
@@ -194,7 +197,7 @@ def test_frames_stay_where_they_were_received() -> None:
         (a_keepalive(seq=MAX_SEQ + 1), "field"),
         (a_keepalive(timestamp=1 << 63), "field"),
         (a_frame(0), "type"),
-        (a_frame(6), "type"),
+        (a_frame(17), "type"),
         (a_frame(255), "type"),
         (a_frame(REQUEST, payload=b"\xc1"), "body"),
         (a_frame(REPORT, payload=b""), "body"),
@@ -271,3 +274,59 @@ def test_the_frame_of_another_type_is_not_data_whatever_its_flags() -> None:
 def test_sealing_by_hand_agrees_with_what_was_sealed() -> None:
     frame = a_frame(payload=b"payload")
     assert sealed(frame) == frame
+
+
+def test_an_ordered_change_is_a_run_of_its_own() -> None:
+    change = a_change_frame(a_leave(), seq=3, timestamp=START + 3)
+    (run,) = parsed(change)
+    assert isinstance(run, Run)
+    assert (run.change, run.source, run.seq, run.timestamp, run.ends) == (True, A, 3, START + 3, [0])
+
+
+def test_a_change_among_data_of_its_size_ends_no_run_of_data() -> None:
+    frames = single_frames(3)
+    change = a_change_frame(a_leave("silence"), seq=4, timestamp=START + 4)
+    assert len(change) == len(frames[0])
+    later = single_frames(3, seq=5, timestamp=START + 5)
+    runs = parsed(a_block([*frames, change, *later]))
+    assert [(run.seq, run.count, run.change) for run in runs if isinstance(run, Run)] == [
+        (1, 3, False),
+        (4, 1, True),
+        (5, 3, False),
+    ]
+
+
+def test_a_repair_may_carry_a_change() -> None:
+    change = a_change_frame(a_leave())
+    (run,) = parsed(a_repair(change))
+    assert isinstance(run, Run)
+    assert (run.change, run.repaired, frames_of(run)) == (True, True, [change])
+
+
+def test_several_repairs_of_changes_of_one_size_are_read_one_by_one() -> None:
+    changes = [a_change_frame(a_leave(), seq=seq, timestamp=START + seq) for seq in (1, 2, 3)]
+    runs = parsed(a_block([a_repair(change) for change in changes]))
+    assert [(run.seq, run.change, run.repaired) for run in runs if isinstance(run, Run)] == [
+        (seq, True, True) for seq in (1, 2, 3)
+    ]
+
+
+@pytest.mark.parametrize(
+    "frame", [a_frame(CHANGE, flags=0, payload=bytes(16)), a_frame(CHANGE, seq=0), a_frame(CHANGE, timestamp=0)]
+)
+def test_a_change_is_one_whole_frame_with_a_place_in_the_order(frame: bytes) -> None:
+    assert causes(frame) == {"field": 1}
+
+
+@pytest.mark.parametrize("kind", range(7, 17))
+def test_what_is_said_about_membership_is_not_repaired(kind: int) -> None:
+    assert causes(a_repair(a_frame(kind, payload=b"\x90"))) == {"nested": 1}
+
+
+@pytest.mark.parametrize("kind", range(7, 17))
+def test_a_body_that_says_nothing_about_membership_is_dropped_as_such(kind: int) -> None:
+    assert causes(a_frame(kind, payload=b"\xc1")) == {"body": 1}
+
+
+def test_a_change_that_says_nothing_is_dropped_as_such() -> None:
+    assert causes(a_frame(CHANGE, payload=b"\xc1")) == {"body": 1}
