@@ -276,7 +276,7 @@ class DataPath:
         return True
 
     def _ordered_run(self, run: Run, now: Instant) -> None:
-        if run.change:
+        if run.change and self._live:
             change = decode_change(run.frames.view("u1")[0, HEADER_BYTES : HEADER_BYTES + run.end_lengths[0]].tobytes())
             if isinstance(change, Add):
                 self._add_source(change.peer.id, run.timestamp, change.first_seq, now)
@@ -711,9 +711,9 @@ class DataPath:
         sender = self.sender
         if sender is not None and self.stamping:
             deadline = min(deadline, sender.keepalive.next_deadline())
-            if sender.paced:
+            if self.permitted and sender.paced:
                 deadline = min(deadline, sender.pacer.ready_at)
-            if self._more_at is not None:
+            if self.permitted and self._more_at is not None:
                 deadline = min(deadline, self._more_at)
         if self._stalled_at is not None and self._stalled_at < deadline:
             deadline = self._stalled_at

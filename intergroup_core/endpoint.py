@@ -292,6 +292,8 @@ class Endpoint:
 
     def next_deadline(self) -> int | None:
         """When tick is wanted next, in monotonic nanoseconds."""
+        if self._membership is not None and self._membership.state is State.LEFT:
+            return None
         deadline = self._path.next_deadline() if self._path is not None else None
         return deadline if self._membership is None else earliest(deadline, self._membership.next_deadline())
 
@@ -365,7 +367,9 @@ class Endpoint:
 
     def _settle(self, now: Instant) -> list[Effect]:
         path, membership = self._path, self._membership
-        if path is not None:
+        if membership is not None and membership.state is State.LEFT:
+            pass  # nothing is owed to anybody any more
+        elif path is not None:
             path.settle(now)
             if membership is not None:
                 self._attend(path, membership, now)
@@ -384,6 +388,8 @@ class Endpoint:
         if len(path.wild) >= WILD and 2 * len(path.wild) > len(path.members) - 1:
             self._leave("clock", now)
         membership.go_on_leaving(now)
+        if membership.state is State.LEFT:
+            return
         counted = path.reports.counted
         if counted is not self._told_counted:
             self._told_counted = counted

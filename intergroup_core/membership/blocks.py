@@ -19,11 +19,23 @@ class BlockSet:
         self._stay = round(config.block_ms * MILLISECOND)
         self._until: dict[MemberId, int] = {}
         self._times: dict[MemberId, int] = {}
+        self._blamed: set[MemberId] = set()
 
     def __contains__(self, member: object) -> bool:
+        """Whether a member is blamed for what could not be recovered: nothing it says about membership counts."""
+        return member in self._blamed
+
+    def shuns(self, member: MemberId) -> bool:
+        """Whether frames of a member start no repair, because it is blamed or did not answer the last time."""
         return member in self._until
 
-    def add(self, member: MemberId, now: int) -> None:
+    def blame(self, member: MemberId, now: int) -> None:
+        """It could not be recovered from (T5.2.2)."""
+        self._blamed.add(member)
+        self.shun(member, now)
+
+    def shun(self, member: MemberId, now: int) -> None:
+        """It is heard and does not answer (M9)."""
         times = self._times.pop(member, 0)
         self._times[member] = min(times + 1, self.MOST_DOUBLINGS)
         if len(self._times) > self.MAX_REMEMBERED:
@@ -34,7 +46,15 @@ class BlockSet:
         """It took part in a view: an earlier trouble with it counts no more."""
         self._until.pop(member, None)
         self._times.pop(member, None)
+        self._blamed.discard(member)
+
+    def spoke(self, member: MemberId) -> None:
+        """It takes part after all."""
+        if member not in self._blamed:
+            self._until.pop(member, None)
 
     def expire(self, now: int) -> None:
         """Let go whose time is over; not to be called during a repair."""
-        self._until = {member: until for member, until in self._until.items() if now < until}
+        if self._until:
+            self._until = {member: until for member, until in self._until.items() if now < until}
+            self._blamed &= self._until.keys()

@@ -42,19 +42,23 @@ class FaultDetector:
             del self._heard[member]
             self._longest.pop(member, None)
             self._suspected.discard(member)
+        if not self._heard:
+            self._check_at = now + self._step
         for member in watched - self._heard.keys():
             self._heard[member] = now
-        if self._check_at is None:
-            self._check_at = now + self._step
 
     def heard(self, member: MemberId, now: int) -> None:
         last = self._heard.get(member)
         if last is not None:
             self._heard[member] = now
-            if now - last > self._step:
+            if now - last > self._step and not self._stood_still(now):
                 self._longest[member] = max(now - last, self._longest.get(member, 0.0))
             if self._suspected:
                 self._suspected.discard(member)
+
+    def _stood_still(self, now: int) -> bool:
+        """Whether a check is so late that this member itself must have been paused."""
+        return self._check_at is not None and now - self._check_at > self._floor // 2
 
     @property
     def all_suspected(self) -> bool:
@@ -68,9 +72,9 @@ class FaultDetector:
         """Members that are suspected as of now and were not before."""
         if self._check_at is None or now < self._check_at:
             return []
-        late = now - self._check_at
+        paused = self._stood_still(now)
         self._check_at = now + self._step
-        if late > self._floor // 2:
+        if paused:
             self.pauses += 1
             self._heard = dict.fromkeys(self._heard, now)
             return []

@@ -45,11 +45,17 @@ class History:
                 return replace(change, member=speaker, again=True)
         return None
 
+    def ending(self, epoch: ViewId, speaker: MemberId) -> MembershipChange | None:
+        """The change that ended an epoch."""
+        for change in self._changes.values():
+            if any(cut.epoch == epoch for cut in change.cuts):
+                return replace(change, member=speaker, again=True)
+        return None
+
     def following(self, epoch: ViewId | None, tag: int, speaker: MemberId) -> MembershipChange | None:
         """The change that ended an epoch, else the one that began the view with a tag."""
-        for change in self._changes.values():
-            if epoch is not None and any(cut.epoch == epoch for cut in change.cuts):
-                return replace(change, member=speaker, again=True)
+        if epoch is not None and (change := self.ending(epoch, speaker)) is not None:
+            return change
         for view, change in self._changes.items():
             if view.tag == tag:
                 return replace(change, member=speaker, again=True)

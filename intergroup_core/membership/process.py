@@ -45,9 +45,6 @@ from intergroup_core.wire.membership import (
     ViewRequest,
 )
 
-FOLLOWERS = RECEIVER_REPAIR | {State.RECEIVER, State.TO_SENDER}
-"""States in which a member follows a change that others agreed on."""
-
 Stimulus = MembershipMessage | Failed | Foreign | Unanswered | ToSender | ToReceiver | Changed
 
 Begin = Callable[[Mapping[MemberId, int], Mapping[MemberId, int], int, ViewId, frozenset[MemberId], Instant], Stream]
@@ -165,6 +162,9 @@ class Membership:
             return
         if isinstance(message, (Join, RecoveryInfo, ReadyToCommit, MembershipChange)):
             self.standing.detector.heard(message.member, now.mono)
+            self.standing.blocks.spoke(message.member)
+            if self._repair is not None:
+                self._repair.spoke.add(message.member)
         if isinstance(message, (Join, FailureBlock)):
             if message.serial <= self._serials.get(message.member, 0):
                 self._counters.membership_ignored += 1
@@ -366,6 +366,10 @@ class Membership:
         self._asked = {member: until for member, until in self._asked.items() if now.mono < until}
         self._asked[request.member] = now.mono + standing.ns(self._config.sponsor_ms)
         assert standing.path is not None
+        if not standing.quorum.primary:
+            # Only a repair weighs records: together the two may be what the quorum lacks (M11).
+            self._start_repair("no quorum", now, fellows=(request.member,))
+            return
         peer = Peer(request.member, request.name, request.site)
         standing.path.emit_change(Add(peer=peer, first_seq=request.first_seq), now)
 
@@ -436,17 +440,28 @@ class Membership:
     def _join_heard(self, join: Join, now: Instant) -> None:
         """A Join outside of a repair: of this view, of one that is behind, or of another component."""
         standing = self.standing
-        if join.member in standing.blocks:
+        if join.member in standing.blocks or self._helped_behind(join, now):
             self._counters.membership_ignored += 1
         elif join.epoch != standing.epoch and standing.me.id in join.fails:
             self._counters.membership_ignored += 1  # it goes on without this member first; then the two views meet
-        elif join.epoch == standing.epoch:
-            self._start_repair("join", now, join=join)
-        elif join.member in standing.roster and (join.epoch is None or standing.history.has(join.epoch)):
-            assert standing.epoch is not None
-            self._help(standing.history.following(join.epoch, standing.epoch.tag, standing.me.id), now)
         else:
-            self._start_repair("foreign", now, join=join)
+            self._start_repair("join" if join.epoch == standing.epoch else "foreign", now, join=join)
+
+    def _helped_behind(self, join: Join, now: Instant) -> bool:
+        """One that is still where this member has been needs the change that came after, whether it is in it or not."""
+        standing = self.standing
+        if join.epoch == standing.epoch or standing.epoch is None:
+            return False
+        if join.epoch is None:
+            if join.member not in standing.roster:
+                return False
+            change = standing.history.following(None, standing.epoch.tag, standing.me.id)
+        else:
+            if not standing.history.has(join.epoch):
+                return False
+            change = standing.history.ending(join.epoch, standing.me.id)
+        self._help(change, now)
+        return change is not None
 
     def _help(self, change: MembershipChange | None, now: Instant) -> None:
         """A member of this very view has not learned of it (M12)."""
@@ -455,7 +470,7 @@ class Membership:
             self.standing.say(change)
 
     def _foreign(self, foreign: Foreign, now: Instant) -> None:
-        if foreign.process in self.standing.blocks:
+        if self.standing.blocks.shuns(foreign.process):
             return
         self._start_repair("foreign", now)
         if self._repair is not None:
@@ -494,7 +509,7 @@ class Membership:
     def _join_in_repair(self, join: Join, now: Instant) -> None:
         assert self._repair is not None
         standing = self.standing
-        if join.member in standing.blocks:
+        if join.member in standing.blocks or self._helped_behind(join, now):
             self._counters.membership_ignored += 1
             return
         if join.epoch is not None and join.epoch != standing.epoch and not standing.history.has(join.epoch):
@@ -515,7 +530,7 @@ class Membership:
     def _foreign_in_repair(self, foreign: Foreign, now: Instant) -> None:
         assert self._repair is not None
         self._ask_for_change(foreign.tag, now)
-        if foreign.process not in self.standing.blocks:
+        if not self.standing.blocks.shuns(foreign.process):
             self._repair.foreign(foreign.process, now)
 
     def _after_repair_step(self, now: Instant, reason: str) -> None:
@@ -569,7 +584,7 @@ class Membership:
     def _blame(self, process: MemberId, now: Instant) -> None:
         if process == self.standing.me.id:
             return
-        self.standing.blocks.add(process, now.mono)
+        self.standing.blocks.blame(process, now.mono)
         if self._repair is not None:
             self._repair.blocked.add(process)
             if process in self._repair.consensus.procs and self._repair.failed(process, now):
@@ -606,16 +621,30 @@ class Membership:
         if standing.epoch is not None and change.view <= standing.epoch:
             self._counters.membership_ignored += 1
             return
+        ends_mine = any(cut.epoch == standing.epoch for cut in change.cuts)
         if self.state is State.BOOTSTRAP:
             if not change.again:
                 self._start_afresh(change, now)
             elif self._newcomer is not None:
                 self._newcomer.hurry(now)
-        elif self.state in REPAIR:
-            if self._repair is not None and self._repair.said_ready_for(change.attempt):
+        elif self._repair is not None and self._repair.said_ready_for(change.attempt):
+            if ends_mine or standing.epoch is None:
                 self._install(change, now)
-        elif self.state in FOLLOWERS and any(cut.epoch == standing.epoch for cut in change.cuts):
+            else:
+                self._counters.drop("body")
+        elif ends_mine and standing.is_sender():
+            self._excluded(change, now)
+        elif ends_mine:
             self._follow(change, now)
+
+    def _excluded(self, change: MembershipChange, now: Instant) -> None:
+        """The others went on without this sender: so does it, and then the two views meet."""
+        if self._repair is None:
+            self._start_repair("excluded", now)
+        for entry in change.entries:
+            if self._repair is not None and self._repair.failed(entry.peer.id, now):
+                self._restarted("excluded")
+        self._after_repair_step(now, "agreed")
 
     def _install(self, change: MembershipChange, now: Instant) -> None:
         """Deliver and Install (T5.4.2): the rest of the old view, then the new one."""
@@ -647,7 +676,7 @@ class Membership:
         standing.quorum.installed(change.view, standing.sites(peers), primary=primary, attempt=change.attempt)
         standing.persist()
         for process in shunned:
-            standing.blocks.add(process, now.mono)
+            standing.blocks.shun(process, now.mono)
         for peer in peers:
             standing.blocks.forgive(peer.id)
         start = change.view.start
@@ -670,9 +699,8 @@ class Membership:
         """Those that this repair was meant to bring in and that said nothing: not again for a while (M9)."""
         if self._repair is None:
             return []
-        consensus = self._repair.consensus
-        known = before | consensus.peers.keys() | {entry.peer.id for entry in change.entries}
-        return [process for process in consensus.fails if process not in known]
+        known = before | self._repair.spoke | {entry.peer.id for entry in change.entries}
+        return [process for process in self._repair.consensus.fails if process not in known]
 
     # The receivers' repair
 
@@ -692,6 +720,7 @@ class Membership:
             self._take_gap("it had delivered what the others did not recover", now)
             return
         standing.path.halt()
+        self._repair = None
         self._following = change
         self._enter(State.RECEIVER_RECOVERY, "change")
         standing.path.want(last, now)
@@ -714,6 +743,7 @@ class Membership:
         """Start anew as another incarnation, above what was delivered (M5)."""
         standing = self.standing
         self._enter(State.BOOTSTRAP, reason)
+        self._sponsor.forget_all()
         self._counters.gaps += 1
         standing.me = self._reborn(reason, now)
         standing.path = None
@@ -731,9 +761,13 @@ class Membership:
     # Time
 
     def next_deadline(self) -> int | None:
+        if self.state is State.LEFT:
+            return None
         times = [self.standing.detector.next_deadline(), self._sponsor.next_deadline()]
         if self._newcomer is not None:
             times.append(self._newcomer.next_deadline())
+            if self._wants_to_send:
+                times.append(self._newcomer.started + self.standing.ns(self._config.bootstrap_wait_ms))
         if self._repair is not None:
             times.append(self._repair.next_deadline())
         if self.state is State.TO_SENDER:
@@ -742,7 +776,7 @@ class Membership:
             times.append(self._change_request_at)
         if self._linger_until is not None:
             times.append(self._linger_until)
-        if self.state is State.SENDER and not self.standing.is_last_sender():
+        if self.state is State.SENDER and not self.standing.is_last_sender() and not self._has_unsent():
             times.append(self._silent_since + self.standing.ns(self._config.silence_ms))
         return earliest(*times)
 

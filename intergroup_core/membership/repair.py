@@ -53,6 +53,8 @@ class Repair:
         self.serial = serial
         """Of the last Join said: later ones have greater serials."""
         self.blocked: set[MemberId] = set()
+        self.spoke: set[MemberId] = set()
+        """Whoever said anything about membership meanwhile."""
         self.restarts = 0
         self._infos: dict[int, dict[MemberId, RecoveryInfo]] = {}
         self._readies: dict[int, dict[MemberId, ReadyToCommit]] = {}

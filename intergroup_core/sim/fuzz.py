@@ -73,7 +73,7 @@ def live_scenario(seed: int) -> Scenario:
     rng = Random(f"{seed}/live")
     large = rng.random() < 0.02
     members = rng.choice((5, 6, 8, 10, 12)) if large else rng.choice((2, 2, 2, 3, 3, 3, 4))
-    receivers = rng.randint(0, 20) if large and members < 8 else rng.choice((0, 0, 1, 1, 2, 2, 3))
+    receivers = rng.randint(0, 20) if large and members < 8 else rng.choice((0, 0, 1, 1, 1, 2, 3))
     loss = rng.choice((0.0, 0.0, rng.uniform(0, 0.05), rng.uniform(0, 0.1), rng.uniform(0, WORST_LOSS)))
     return Scenario(
         seed=seed,
@@ -88,8 +88,8 @@ def live_scenario(seed: int) -> Scenario:
         duration=LIVE_SECONDS,
         messages=LIVE_MESSAGES,
         faults=tuple(rng.sample(LIVE_FAULT_NAMES, rng.randint(0, 4))),
-        rate=round((30 + 30 * loss) / members, 1),
-        size=rng.choice((1, 30, 100, 100, 300)),
+        rate=round((26 + 30 * loss) / members, 1),
+        size=rng.choice((1, 20, 50, 100)),
     )
 
 

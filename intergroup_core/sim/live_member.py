@@ -176,3 +176,12 @@ class LiveMember(SimMember):
         if self._paused:
             self.disturbed()
             super().resume()
+
+    def refuse_sending(self) -> None:
+        self.disturbed()
+        super().refuse_sending()
+
+    def accept_sending(self) -> None:
+        if self._refused is not None:
+            self.disturbed()
+            super().accept_sending()

@@ -41,18 +41,29 @@ PLANTINGS: dict[str, Planting] = {}
 """Every planted bug: what it replaces, and how."""
 
 
-def _bug(owner: object, attribute: str) -> Callable[[Callable[[Wrong], Wrong]], Callable[[Wrong], Wrong]]:
-    def register(make: Callable[[Wrong], Wrong]) -> Callable[[Wrong], Wrong]:
-        PLANTINGS[make.__name__] = (owner, attribute, make)
-        return make
+Plant = Callable[[Callable[[Wrong], Wrong]], Callable[[Wrong], Wrong]]
 
-    return register
+
+def registry(plantings: dict[str, Planting]) -> Callable[[object, str], Plant]:
+    """Makes the decorator that enters bugs into a table."""
+
+    def bug(owner: object, attribute: str) -> Plant:
+        def register(make: Callable[[Wrong], Wrong]) -> Callable[[Wrong], Wrong]:
+            plantings[make.__name__] = (owner, attribute, make)
+            return make
+
+        return register
+
+    return bug
+
+
+_bug = registry(PLANTINGS)
 
 
 @contextmanager
-def planted(name: str) -> Iterator[None]:
+def planted(name: str, plantings: dict[str, Planting] = PLANTINGS) -> Iterator[None]:
     """The production code with one bug in it."""
-    owner, attribute, make = PLANTINGS[name]
+    owner, attribute, make = plantings[name]
     right = getattr(owner, attribute)
     setattr(owner, attribute, make(right))
     try:

@@ -97,7 +97,7 @@ class Scenario:
         least, most = FURTHEST_NS[self.preset]
         furthest = rng.randint(least, most)
         config = Config.preset(self.preset)
-        if self.preset == "test" and rng.random() < 0.9:
+        if self.preset == "test" and rng.random() < 0.95:
             config = slower(config, rng)
         seats = plan_seats(
             self._services(self.members + self.receivers, rng),
@@ -117,7 +117,7 @@ class Scenario:
             true_distances=rng.random() < 0.7,
             resolution_ns=rng.choice((MICROSECOND, MILLISECOND, 16 * MILLISECOND)),
             skew_ns=rng.choice((0, MILLISECOND, 50 * MILLISECOND, 2 * SECOND)),
-            wake_ns=rng.choice((200 * MICROSECOND, 5 * MILLISECOND, 5 * MILLISECOND)),
+            wake_ns=rng.choice((200 * MICROSECOND, *3 * (5 * MILLISECOND, 10 * MILLISECOND))),
         )
 
     def _fixed_cluster(self) -> SimCluster:

@@ -115,7 +115,7 @@ class CountedChanged(NamedTuple):
 
 
 class Disturbed(NamedTuple):
-    """Somebody paused a member or cut a link of it: what others may still hold it to be, it cannot know."""
+    """Somebody paused a member or cut a link of it: whether others still count it, it cannot know at once."""
 
     at: int
     member: MemberId

@@ -12,7 +12,9 @@ from intergroup_core.ids import MemberId, ViewId
 from intergroup_core.wire.fields import (
     MAX_ITEMS,
     BadBody,
+    activation,
     array,
+    first_seq,
     integer,
     many,
     member,
@@ -72,8 +74,8 @@ def _optional_cut(value: Any) -> Cut | None:
 
 
 def _entry(value: Any) -> Entry:
-    peer, first_seq, old = array(value, 3)
-    return Entry(peer=_peer(peer), first_seq=integer(first_seq), old=optional_view_id(old))
+    peer, first, old = array(value, 3)
+    return Entry(peer=_peer(peer), first_seq=first_seq(first), old=optional_view_id(old))
 
 
 Decoder = Callable[[Any], Any]
@@ -93,18 +95,18 @@ _BODIES: dict[FrameType, tuple[type[MembershipMessage], tuple[Decoder, ...]]] = 
             many(_peer),
             timestamp,
             timestamp,
-            many(position),
+            many(activation),
             many(promise),
         ),
     ),
-    FrameType.ADD_REQUEST: (AddRequest, (text, text, member, view_id, integer, timestamp)),
+    FrameType.ADD_REQUEST: (AddRequest, (text, text, member, view_id, first_seq, timestamp)),
     FrameType.JOIN: (Join, (text, text, serial, optional_view_id, many(member), many(member))),
     FrameType.FAILURE_BLOCK: (FailureBlock, (serial, view_id, member, integer)),
     FrameType.RECOVERY_INFO: (
         RecoveryInfo,
         (serial, optional_view_id, integer, timestamp, truth, timestamp, many(reach), octets),
     ),
-    FrameType.READY: (ReadyToCommit, (serial, integer, _optional_cut)),
+    FrameType.READY: (ReadyToCommit, (serial, first_seq, _optional_cut)),
     FrameType.MEMBERSHIP: (
         MembershipChange,
         (serial, view_id, many(_entry), many(_cut), many(member), many(member), truth, truth),
@@ -170,8 +172,8 @@ def decode_change(body: bytes) -> Change | None:
     try:
         kind, *rest = array(_unpacked(body))
         if kind == ADD:
-            peer, first_seq = array(rest, 2)
-            return Add(peer=_peer(peer), first_seq=integer(first_seq))
+            peer, first = array(rest, 2)
+            return Add(peer=_peer(peer), first_seq=first_seq(first))
         if kind == LEAVE:
             return Leave(reason=text(array(rest, 1)[0]))
     except (BadBody, ValueError, TypeError, msgpack.UnpackException, RecursionError):

@@ -36,6 +36,14 @@ def integer(value: Any, most: int = MAX_SEQ) -> int:
     return value
 
 
+def first_seq(value: Any) -> int:
+    """The seq of a first frame: they begin at 1."""
+    seq = integer(value)
+    if not seq:
+        raise BadBody
+    return seq
+
+
 def signed(value: Any) -> int:
     if type(value) is not int or not -_SIGNED <= value <= _SIGNED:
         raise BadBody
@@ -93,6 +101,11 @@ def many(decode: Callable[[Any], Value]) -> Callable[[Any], tuple[Value, ...]]:
 def position(entry: Any) -> tuple[MemberId, int]:
     source, seq = array(entry, 2)
     return member(source), integer(seq)
+
+
+def activation(entry: Any) -> tuple[MemberId, int]:
+    source, seq = array(entry, 2)
+    return member(source), first_seq(seq)
 
 
 def promise(entry: Any) -> tuple[MemberId, Timestamp]:

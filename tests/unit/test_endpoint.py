@@ -19,6 +19,7 @@ from tests.builders import (
     C,
     R,
     S,
+    a_change_frame,
     a_config,
     a_control_frame,
     a_frame,
@@ -29,6 +30,7 @@ from tests.builders import (
     a_request,
     a_view,
     after,
+    an_add,
     an_arrival,
     an_endpoint,
     bursts,
@@ -343,3 +345,20 @@ def test_what_a_sender_stamps_is_above_everything_it_has_seen() -> None:
     hears(endpoint, *a_message([b"x"], sender=B, timestamp=seen), now=after(millis(1)))
     (run,) = runs_said(endpoint.send([b"reply"], after(millis(2))))
     assert run.timestamp > seen
+
+
+# A view that stays
+
+
+@pytest.mark.parametrize("service", [Service.RTO, Service.RSO])
+def test_ordered_membership_messages_mean_nothing_in_a_view_that_stays(service: Service) -> None:
+    receiver = started(R, service=service)
+    effects = hears(
+        receiver,
+        a_change_frame(an_add(S), A, 1, START + 1),
+        *a_message([b"data"], sender=A, seq=2, timestamp=START + 2),
+        *promises(START + 9, B, C),
+        now=after(millis(1)),
+    )
+    assert records_delivered(effects) == [b"data"], "nobody waits for one that a message claims to add"
+    assert receiver.view == VIEW

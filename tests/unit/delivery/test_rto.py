@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from intergroup_core.counters import Counters
 from intergroup_core.delivery.rto import ReliableTimestampOrdered
 from intergroup_core.ids import MemberId
-from tests.builders import START, A, B, C, R, a_run
+from intergroup_core.wire.membership import Change
+from intergroup_core.wire.run import Run
+from tests.builders import START, A, B, C, R, a_change_frame, a_leave, a_run, parsed
 
 
 def an_order(*sources: MemberId, me: MemberId = R, counters: Counters | None = None) -> ReliableTimestampOrdered:
@@ -282,3 +284,165 @@ def test_any_interleaving_is_delivered_in_order_never_early_and_in_the_end_compl
         future = [message for each in sources for message in each.messages(len(each.steps))]
         assert {message for message in future if message[0] <= acknowledged} <= set(out)
     assert out == sorted(message for each in sources for message in each.messages(len(each.steps)))
+
+
+# Sources that come and go
+
+
+def a_change(source: MemberId = A, seq: int = 1, timestamp: int = START + 10, change: Change | None = None) -> Run:
+    (run,) = parsed(a_change_frame(change or a_leave(), source, seq, timestamp))
+    assert isinstance(run, Run)
+    return run
+
+
+def test_an_added_source_is_waited_for_from_its_promise_on() -> None:
+    order = an_order(A)
+    order.add(B, START + 10, activation=5)
+    order.ordered(a_run(A, 1, START + 10))
+    order.ordered(a_run(A, 2, START + 11))
+    assert taken(order) == [(10, A)]
+    order.ordered(a_run(B, 5, START + 12))
+    assert taken(order) == [(11, A)]
+    assert order.activations() == {A: 3, B: 5}
+
+
+def test_a_source_that_left_is_not_waited_for() -> None:
+    order = an_order(A, B)
+    order.ordered(a_run(A, 1, START + 10))
+    assert taken(order) == []
+    order.leave(B, START + 5)
+    assert taken(order) == [(10, A)]
+    assert B not in order
+
+
+def test_a_source_that_is_added_again_before_its_departure_is_delivered_stays() -> None:
+    order = an_order(A, B)
+    order.add(B, START + 30, activation=7)
+    order.leave(B, START + 20)
+    assert B in order
+    order.ordered(a_run(A, 1, START + 30))
+    order.ordered(a_run(A, 2, START + 31))
+    assert taken(order) == [(30, A)], "it promised no more than its Add"
+
+
+def test_a_second_add_of_a_source_does_not_bring_it_back_after_it_left() -> None:
+    order = an_order(A, B)
+    order.add(C, START + 10, activation=1)
+    order.add(C, START + 12, activation=1)
+    order.leave(C, START + 50)
+    assert C not in order
+
+
+def test_the_departure_of_one_that_is_not_here_does_nothing() -> None:
+    order = an_order(A)
+    order.leave(B, START + 5)
+    assert order.sources == [A]
+
+
+# Ordered changes
+
+
+def test_a_change_waits_for_its_release_though_it_is_next() -> None:
+    order = an_order(A)
+    order.ordered(a_run(A, 1, START + 9))
+    order.ordered(a_change(A, 2))
+    order.ordered(a_run(A, 3, START + 11))
+    assert taken(order) == [(9, A)]
+    assert order.held_change == START + 10
+    assert taken(order) == []
+    order.release(START + 10)
+    assert taken(order) == [(10, A)], "a change ends what is taken, for it may change the sources"
+    assert order.changed == START + 10
+    assert taken(order) == [(11, A)]
+
+
+def test_a_change_that_is_not_next_is_not_held() -> None:
+    order = an_order(A, B)
+    order.ordered(a_change(A))
+    assert taken(order) == []
+    assert order.held_change is None
+    assert order.blocked, "it waits for B's promise"
+
+
+# The end of an epoch
+
+
+def test_at_the_end_nobody_is_waited_for() -> None:
+    order = an_order(A, B)
+    order.ordered(a_run(A, 1, START + 10))
+    order.ordered(a_run(B, 1, START + 5))
+    order.close({A: 1, B: 1}, START)
+    assert taken(order) == [(5, B), (10, A)]
+    assert not order.blocked
+
+
+def test_what_lies_after_the_cut_is_discarded() -> None:
+    order = an_order(A, B)
+    order.ordered(a_run(A, 1, START + 10, "||||"))
+    order.ordered(a_run(B, 1, START + 11, "|"))
+    order.close({A: 2, B: 0}, START)
+    assert taken(order) == [(10, A), (11, A)]
+
+
+def test_a_source_without_a_cut_keeps_only_what_was_delivered() -> None:
+    order = an_order(A, B)
+    order.ordered(a_run(B, 1, START + 5))
+    order.ordered(a_run(A, 1, START + 10))
+    order.promised(A, START + 5)
+    order.close({A: 1}, START)
+    assert taken(order) == [(10, A)]
+
+
+def test_half_a_message_is_discarded() -> None:
+    order = an_order(A)
+    order.ordered(a_run(A, 1, START + 10, "|.."))
+    order.close({A: 3}, START)
+    assert taken(order) == [(10, A)]
+
+
+def test_a_message_that_ends_after_the_cut_goes_as_a_whole() -> None:
+    order = an_order(A)
+    order.ordered(a_run(A, 1, START + 10, "|...|"))
+    order.close({A: 3}, START)
+    assert taken(order) == [(10, A)]
+
+
+def test_changes_up_to_the_last_that_counts_take_effect_and_later_ones_do_not() -> None:
+    order = an_order(A)
+    order.ordered(a_change(A, 1, START + 10))
+    order.ordered(a_change(A, 2, START + 20))
+    order.ordered(a_run(A, 3, START + 30))
+    order.close({A: 3}, START + 10)
+    assert [taken(order), taken(order)] == [[(10, A)], [(30, A)]]
+
+
+def test_the_last_whole_message_at_or_below_a_bound_is_kept() -> None:
+    order = an_order(A, B)
+    order.ordered(a_run(A, 1, START + 10, "|..||"))
+    assert [order.kept_seq(A, START + bound) for bound in (9, 10, 12, 13, 14, 99)] == [0, 1, 1, 4, 5, 5]
+    assert order.kept_seq(B, START + 99) == 0
+
+
+def test_what_was_delivered_is_kept() -> None:
+    order = an_order(A)
+    order.ordered(a_run(A, 1, START + 10, "|||"))
+    assert len(taken(order)) == 3
+    assert order.kept_seq(A, START) == 3
+
+
+def test_the_next_change_is_one_that_the_end_of_the_epoch_leaves() -> None:
+    order = an_order(A, B)
+    order.ordered(a_change(A, 1, START + 20))
+    order.ordered(a_change(B, 1, START + 30))
+    assert order.next_change(START + 99, (), START) == START + 20
+    assert order.next_change(START + 99, (), START + 20) == START + 30
+    assert order.next_change(START + 15, (A,), START) == START + 30, "of a failed sender, above the bound"
+    assert order.next_change(START + 15, (A, B), START) is None
+
+
+def test_a_newcomer_that_starts_here_is_told_promises_below_what_is_not_delivered() -> None:
+    order = an_order(A, B)
+    order.ordered(a_run(A, 1, START + 10, "|"))
+    order.ordered(a_run(B, 1, START + 20, ".."))
+    assert order.promises() == {A: START + 9, B: START + 19}
+    assert order.activations() == {A: 1, B: 1}

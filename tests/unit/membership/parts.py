@@ -266,6 +266,7 @@ class Process(Heard):
 
     def delivers(self, change: Change, source: MemberId = B, seq: int = 1, timestamp: int = START + 10) -> None:
         self.machine.changed(change, source, seq, Timestamp(timestamp), self.now)
+        self.machine.go_on_leaving(self.now)
 
     def keeps_hearing(self, *members: MemberId, until_ms: float) -> None:
         """Time passes while these are heard."""

@@ -95,3 +95,12 @@ def test_an_epoch_met_again_is_remembered_as_new() -> None:
     history.entered(view(99), change(99, VIEW.id))
     history.entered(view(100), None)
     assert history.has(VIEW.id)
+
+
+def test_what_ended_an_epoch_is_found_by_that_alone() -> None:
+    history = History()
+    history.entered(view(2), change(2, view(1)))
+    found = history.ending(view(1), R)
+    assert found is not None
+    assert (found.view, found.member, found.again) == (view(2), R, True)
+    assert history.ending(view(2), R) is None

@@ -373,9 +373,17 @@ def test_a_failure_sends_every_state_back_to_consensus() -> None:
 
 def test_a_join_that_does_not_fit_sends_back_to_consensus() -> None:
     bed = recovered()
-    assert bed.repair.heard_join(a_join(B, fails=[C], serial=2), bed.now) == "join"
+    assert bed.repair.heard_join(a_join(B, procs=[A, B, C, STRANGER], serial=2), bed.now) == "join"
     assert bed.state == "consensus"
-    assert bed.repair.consensus.fails == {C}
+    assert STRANGER in bed.repair.consensus.members
+
+
+def test_agreement_on_a_join_that_did_not_fit_may_come_at_once_and_is_another_attempt() -> None:
+    bed = recovered()
+    before = bed.attempt
+    bed.repair.heard_join(a_join(B, fails=[C], serial=2), bed.now)
+    assert bed.state == "gather cut"
+    assert bed.attempt != before
 
 
 def test_a_join_that_excludes_me_sends_back_to_consensus() -> None:

@@ -53,6 +53,7 @@ from tests.builders import (
 
 members = st.integers(1, (1 << 64) - 1).map(MemberId)
 seqs = st.integers(0, MAX_SEQ)
+first_seqs = st.integers(1, MAX_SEQ)
 timestamps = st.integers(0, MAX_TIMESTAMP).map(Timestamp)
 digests = st.integers(0, MAX_TIMESTAMP)
 texts = st.text(max_size=20)
@@ -67,7 +68,7 @@ def some(what: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
 positions = some(st.tuples(members, seqs))
 promises = some(st.tuples(members, timestamps))
 cuts = st.builds(Cut, epoch=views, changes=timestamps, last=positions)
-entries = st.builds(Entry, peer=peers, first_seq=seqs, old=st.none() | views)
+entries = st.builds(Entry, peer=peers, first_seq=first_seqs, old=st.none() | views)
 messages = st.one_of(
     st.builds(
         Solicitation, member=members, name=texts, site=texts, attempt=seqs, clock=timestamps, sends=st.booleans()
@@ -84,7 +85,7 @@ messages = st.one_of(
         peers=some(peers),
         position=timestamps,
         acknowledged=timestamps,
-        activations=positions,
+        activations=some(st.tuples(members, first_seqs)),
         promises=promises,
     ),
     st.builds(
@@ -94,7 +95,7 @@ messages = st.one_of(
         site=texts,
         sponsor=members,
         epoch=views,
-        first_seq=seqs,
+        first_seq=first_seqs,
         clock=timestamps,
     ),
     st.builds(
@@ -120,7 +121,7 @@ messages = st.one_of(
         failed=some(st.tuples(members, seqs, timestamps)),
         record=st.binary(max_size=100),
     ),
-    st.builds(ReadyToCommit, member=members, attempt=digests, first_seq=seqs, cut=st.none() | cuts),
+    st.builds(ReadyToCommit, member=members, attempt=digests, first_seq=first_seqs, cut=st.none() | cuts),
     st.builds(
         MembershipChange,
         member=members,
@@ -137,7 +138,7 @@ messages = st.one_of(
     st.builds(Farewell, member=members),
 )
 changes = st.one_of(
-    st.builds(Add, peer=peers, first_seq=seqs),
+    st.builds(Add, peer=peers, first_seq=first_seqs),
     st.builds(Leave, reason=texts),
 )
 
@@ -262,3 +263,22 @@ def test_a_change_with_any_byte_changed_is_read_without_raising(change: Change, 
     body = bytearray(encode_change(change))
     body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
     decode_change(bytes(body))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        an_add_request(first_seq=0),
+        a_ready(first_seq=0),
+        a_membership_change(entries=[an_entry(A, 0)]),
+        a_sponsorship(activations={A: 0}),
+    ],
+    ids=lambda message: type(message).__name__,
+)
+def test_seqs_begin_at_one_so_nobody_can_start_before_it(message: MembershipMessage) -> None:
+    kind, body = encode_control(message)
+    assert decode_control(kind, message.member, 0, body) is None
+
+
+def test_nobody_is_added_before_the_first_seq() -> None:
+    assert decode_change(encode_change(an_add(R, 0))) is None
