@@ -22,7 +22,16 @@ from intergroup_core.delivery.service import DeliveryService
 from intergroup_core.delivery.uu import UnreliableUnordered
 from intergroup_core.effects import Deliver, Effect, Multicast, Order, SendRoom, Stable, Suspect
 from intergroup_core.hierarchy.flat import FlatReports
-from intergroup_core.ids import MAX_TIMESTAMP, Instant, MemberId, Service, Timestamp, format_member
+from intergroup_core.ids import (
+    MAX_TIMESTAMP,
+    Instant,
+    MemberId,
+    Service,
+    Timestamp,
+    format_member,
+    timestamp_at,
+    timestamp_span,
+)
 from intergroup_core.multicast.ranges import Span
 from intergroup_core.multicast.reliable import ReliableMulticast
 from intergroup_core.ports import Distances
@@ -129,6 +138,7 @@ class DataPath:
         self.delivering = True
         """Whether ordered messages reach the application: a repair halts that (T5.4.2)."""
         self._guard: ClockGuard | None = None
+        self._clock_bound = 0
         self._app_room = config.report.room_bytes
         self._congested = False
         self._stalled_at: int | None = None
@@ -170,6 +180,7 @@ class DataPath:
 
     def start(self, now: Instant) -> None:
         bound = round(self._config.group.clock_bound_ms * MILLISECOND)
+        self._clock_bound = timestamp_span(bound)
         self._guard = ClockGuard(self.members, self.acknowledged, bound, now.mono)
         self._clock.observe(self.acknowledged)
 
@@ -188,6 +199,9 @@ class DataPath:
         counters.bytes_received += run.nbytes
         if self.service is Service.UU and run.source != self.me:
             self._delivery.arrived(run)
+            # Whatever the application saw comes before what it sends next, wherever it came from (D6).
+            if run.last_timestamp <= timestamp_at(now.wall) + self._clock_bound:
+                self._clock.observe(run.last_timestamp)
         return self._take_run(run, now)
 
     def _take_run(self, run: Run, now: Instant) -> bool:

@@ -10,7 +10,7 @@ from intergroup_core.counters import Counters
 from intergroup_core.datapath import Beginning, DataPath
 from intergroup_core.delivery.clock import HybridClock
 from intergroup_core.delivery.outbox import Outbox, Records
-from intergroup_core.effects import Counted, Effect, Gap, Install, Left, Multicast, SendRoom
+from intergroup_core.effects import Counted, Effect, Gap, Install, Left, Multicast, SendRoom, Suspect
 from intergroup_core.errors import LocalProtocolError, NoQuorum
 from intergroup_core.ids import (
     NO_TIMESTAMP,
@@ -270,8 +270,14 @@ class Endpoint:
         if membership is not None:
             membership.tick(now)
             if self._path is not None:
-                self._path.reports.forget_silent(round(self._config.membership.forget_ms * MILLISECOND), now.mono)
+                self._forget_silent(self._path, now)
         return self._settle(now)
+
+    def _forget_silent(self, path: DataPath, now: Instant) -> None:
+        """Receivers that say nothing hold nobody back for long; they are named."""
+        limit = round(self._config.membership.forget_ms * MILLISECOND)
+        for receiver in path.reports.forget_silent(limit, now.mono):
+            self._effects.append(Suspect(receiver, "this receiver is silent and is not waited for", 0))
 
     def room(self, free_bytes: int, now: Instant) -> list[Effect]:
         """How much delivered data the application side still takes."""

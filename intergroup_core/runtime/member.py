@@ -36,6 +36,8 @@ _log = logging.getLogger(__name__)
 
 MAX_ARRIVALS = 4
 """Arrivals taken in one wake-up before others on the loop have their turn."""
+MAX_RECEIVE_NS = 20_000_000
+"""Time after which no further arrival is taken in a wake-up: after a pause there can be seconds of them."""
 
 
 LEFT = "left"
@@ -225,14 +227,17 @@ class Member:
         self.close()
 
     def _receive(self) -> None:
+        started: int | None = None
         for _ in range(MAX_ARRIVALS):
-            if self._closed:
+            if self._closed or (arrival := self._listener.receive()) is None:
                 break
-            arrival = self._listener.receive()
-            if arrival is None:
-                break
-            self._carry_out(self.endpoint.receive(arrival, now()))
+            instant = now()
+            self._carry_out(self.endpoint.receive(arrival, instant))
             if self._closed or self._listener.drained:
+                break
+            if started is None:
+                started = instant.mono
+            elif instant.mono - started > MAX_RECEIVE_NS:
                 break
 
     def _transmit(self, data: memoryview | bytes, segment: int) -> None:

@@ -190,7 +190,8 @@ def test_a_message_of_a_blocked_process_moves_nobody() -> None:
     a, b, _ = group.senders(A, B, C)
     epoch = group.epoch(a)
     group.lets = lambda source, target, message: C not in (source, target)
-    group.hears(a, a_control_frame(a_failure_block(B, C, 99, serial=10**5, epoch=epoch)))
+    serial = 1 + max((join.serial for join in group.heard(Join, b.id)), default=0)
+    group.hears(a, a_control_frame(a_failure_block(B, C, 99, serial=serial, epoch=epoch)))
     group.run_until(lambda: a.members == b.members == (A, B))
     assert a.installs[-1].departed == (Departure(C, f"m{C:x}", "blocked"),)
     repairs = a.endpoint.counters.repairs_of_membership

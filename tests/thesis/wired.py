@@ -79,7 +79,7 @@ class Wired:
         self.said: list[tuple[MemberId, Parsed]] = []
         """Everything that was multicast, by whom."""
         self.lets: Filter = lambda source, target, message: True
-        self._wire: list[tuple[int, int, Node, bytes, int]] = []
+        self._wire: list[tuple[int, int, Node, bytes]] = []
         self._count = 0
 
     # Members
@@ -173,32 +173,33 @@ class Wired:
         return at, chosen
 
     def _arrive(self) -> None:
-        _, _, node, data, segment = heapq.heappop(self._wire)
+        _, _, node, datagram = heapq.heappop(self._wire)
         if node.dead or node.state == "left":
             return
         if node.paused_until > self.now.mono:
-            self._put(node.paused_until, node, data, segment)
+            self._put(node.paused_until, node, datagram)
             return
-        self._carry_out(node, node.endpoint.receive(an_arrival((data, segment)), self.now))
+        self._carry_out(node, node.endpoint.receive(an_arrival(datagram), self.now))
 
-    def _put(self, at: int, node: Node, data: bytes, segment: int) -> None:
+    def _put(self, at: int, node: Node, datagram: bytes) -> None:
         self._count += 1
-        heapq.heappush(self._wire, (at, self._count, node, data, segment))
+        heapq.heappush(self._wire, (at, self._count, node, datagram))
 
     def _carry_out(self, node: Node, effects: list[Effect]) -> None:
         for effect in effects:
             node.effects.append(effect)
             if isinstance(effect, Multicast):
-                self._multicast(node, bytes(effect.data), effect.segment)
+                data = bytes(effect.data)
+                for at in range(0, len(data), effect.segment):
+                    self._multicast(node, data[at : at + effect.segment])
 
-    def _multicast(self, node: Node, data: bytes, segment: int) -> None:
-        messages = parsed((data, segment))
+    def _multicast(self, node: Node, datagram: bytes) -> None:
+        (message,) = parsed(datagram)
         source = node.endpoint.me
-        self.said += [(source, message) for message in messages]
+        self.said.append((source, message))
         for other in self.nodes:
-            target = other.endpoint.me
-            if other is not node and all(self.lets(source, target, message) for message in messages):
-                self._put(self.now.mono + LATENCY, other, data, segment)
+            if other is not node and self.lets(source, other.endpoint.me, message):
+                self._put(self.now.mono + LATENCY, other, datagram)
 
     # What was seen
 
