@@ -641,7 +641,9 @@ class DataPath:
             self._report(multicast, now)
 
     def _report(self, multicast: ReliableMulticast, now: Instant) -> None:
-        report = self.reports.make(self.acknowledged, multicast.contiguous(), self._room_frames(), now.mono)
+        report = self.reports.make(
+            self.acknowledged, multicast.contiguous(), self._room_frames(), now.mono, self.stable
+        )
         self.counters.reports_sent += 1
         self.say(report)
 

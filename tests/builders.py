@@ -173,9 +173,13 @@ def a_report(
     )
 
 
-def a_live_part(*, counted: bool = True, counts: Iterable[MemberId] = (), ready: int = 0, name: str = "") -> LiveReport:
+def a_live_part(
+    *, counted: bool = True, counts: Iterable[MemberId] = (), ready: int = 0, stable: int = 0, name: str = ""
+) -> LiveReport:
     """What a report says besides where views change."""
-    return LiveReport(counted=counted, counts=tuple(counts), ready=Timestamp(ready), name=name)
+    return LiveReport(
+        counted=counted, counts=tuple(counts), ready=Timestamp(ready), stable=Timestamp(stable), name=name
+    )
 
 
 def a_request(requester: MemberId = B, *wanted: Span | Promise) -> RepairRequest:

@@ -197,7 +197,7 @@ class FlatReports:
         elif self._live and report.member not in self._senders and self._sends:
             self._due_at = min(self._due_at, now + self._busy_ns)  # it waits to be told that it is counted
         # Most reports move neither minimum, and in a large group looking at everybody each time would be all it does.
-        if known is None or known.acknowledged <= self._least_of_others:
+        if known is None or self._told_by(known) <= self._least_of_others:
             self._least_of_others = self._least()
         if self._sends:
             before, after = self._window_of(known), self._window_of(report)
@@ -220,10 +220,21 @@ class FlatReports:
         return min(self._others, key=lambda member: self._window_of(self._reports.get(member)), default=None)
 
     def _least(self) -> Timestamp:
+        """What all others have, as far as this member can tell."""
         reports = self._reports
-        if any(member not in reports for member in self._others):
+        heard = (self._senders if self._goes_by_senders() else self._others.keys()) - {self._me}
+        if any(member not in reports for member in heard):
             return Timestamp(0)
-        return min((reports[member].acknowledged for member in self._others), default=Timestamp(0))
+        return Timestamp(min((self._told_by(reports[member]) for member in heard), default=0))
+
+    def _goes_by_senders(self) -> bool:
+        """A receiver may not have heard of every other one: only senders know whom they count."""
+        return self._live and bool(self._senders) and self._me not in self._senders
+
+    def _told_by(self, report: Report) -> int:
+        if not self._goes_by_senders():
+            return report.acknowledged
+        return report.live.stable if report.live is not None else 0
 
     def _contiguous(self, report: Report | None, source: MemberId) -> int:
         """How far a member has a source; a member that does not follow it holds nobody back."""
@@ -259,7 +270,9 @@ class FlatReports:
     def next_deadline(self) -> int:
         return self._due_at
 
-    def make(self, acknowledged: int, contiguous: dict[MemberId, int], room_frames: int, now: int) -> Report:
+    def make(
+        self, acknowledged: int, contiguous: dict[MemberId, int], room_frames: int, now: int, stable: int = 0
+    ) -> Report:
         """This member's report as of now; the next one is due after the idle period."""
         self._serial += 1
         self._frames = 0
@@ -273,13 +286,17 @@ class FlatReports:
             acknowledged=Timestamp(acknowledged),
             contiguous=tuple(contiguous.items()),
             room_frames=room_frames,
-            live=self._live_part(),
+            live=self._live_part(stable),
         )
 
-    def _live_part(self) -> LiveReport | None:
+    def _live_part(self, stable: int) -> LiveReport | None:
         if not self._live:
             return None
         named = self._serial % self.NAME_EVERY == 1 or not self.counted
         return LiveReport(
-            counted=self.counted, counts=self._counts(), ready=self._ready, name=self.name if named else ""
+            counted=self.counted,
+            counts=self._counts(),
+            ready=self._ready,
+            stable=Timestamp(stable),
+            name=self.name if named else "",
         )

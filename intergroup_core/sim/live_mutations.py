@@ -178,8 +178,3 @@ def receivers_are_left_out_of_stability(right: Wrong) -> Wrong:
         return found
 
     return wrong
-
-
-@_bug(FlatReports, "forget_silent")
-def receivers_are_forgotten_at_once(right: Wrong) -> Wrong:
-    return lambda self, limit_ns, now: right(self, limit_ns // 100, now)

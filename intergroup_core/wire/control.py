@@ -126,7 +126,7 @@ def encode_control(message: ControlMessage) -> tuple[FrameType, bytes]:
         report: list[object] = [message.serial, message.acknowledged, message.contiguous, message.room_frames]
         if message.live is not None:
             live = message.live
-            report += [live.counted, live.counts, live.ready, live.name]
+            report += [live.counted, live.counts, live.ready, live.stable, live.name]
         return FrameType.REPORT, msgpack.packb(report)
     kind = type(message)
     body = [_plain(getattr(message, name)) for name in _NAMES[kind]]
@@ -197,8 +197,14 @@ def _decode_report(sender: MemberId, view_tag: int, fields: Any) -> Report:
     values = array(fields)
     live: LiveReport | None = None
     if len(values) > FIXED_REPORT:
-        counted, counts, ready, name = array(values[FIXED_REPORT:], 4)
-        live = LiveReport(counted=truth(counted), counts=many(member)(counts), ready=timestamp(ready), name=text(name))
+        counted, counts, ready, stable, name = array(values[FIXED_REPORT:], 5)
+        live = LiveReport(
+            counted=truth(counted),
+            counts=many(member)(counts),
+            ready=timestamp(ready),
+            stable=timestamp(stable),
+            name=text(name),
+        )
     count, acknowledged, contiguous, room_frames = array(values[:FIXED_REPORT], FIXED_REPORT)
     return Report(
         member=sender,

@@ -41,6 +41,8 @@ class LiveReport:
     """Members the reporter began to count a short while ago."""
     ready: Timestamp
     """The reporter has everything up to the ordered membership message with this timestamp (M13)."""
+    stable: Timestamp
+    """What the reporter takes as stable; receivers, who do not know each other, go by what senders say."""
     name: str
     """What people call the reporter; not in every report."""
 

@@ -66,7 +66,7 @@ OTHER_VIEW = VIEW.id.tag ^ 0x5A5A
 FIRST_MEMBERSHIP, FAREWELL = 7, 16
 """Frame types of what is said about membership."""
 UNKNOWN = range(FAREWELL + 1, 256)
-NOT_A_FIELD = (-(1 << 63), 0.5, {}, [[]], [None, True], "x" * (MAX_TEXT + 1), bytes(MAX_RECORD + 1))
+NOT_A_FIELD: tuple[Any, ...] = (-(1 << 63), 0.5, {}, [[]], [None, True], "x" * (MAX_TEXT + 1), bytes(MAX_RECORD + 1))
 """Values that no field of any message takes."""
 
 

@@ -18,7 +18,7 @@ from intergroup_core.sim.mutations import planted
 from intergroup_core.sim.network import Conditions
 from intergroup_core.sim.workload import Workload
 
-SEEDS = range(1, 7)
+SEEDS = range(1, 8)
 DURATION_NS = 9 * SECOND
 SERVICES = (Service.RTO, Service.RSO, Service.RTO, Service.UU, Service.RTO)
 

@@ -10,13 +10,14 @@ from intergroup_core.ids import MemberId
 from intergroup_core.sim.checkers.course import BEFORE_ANY, Ints
 from intergroup_core.sim.checkers.history import NEVER, UNKNOWN, Flags, History, Stream
 from intergroup_core.sim.checkers.violation import Violation
-from intergroup_core.sim.trace import CountedChanged, Crashed, Disturbed, GapAnnounced, Left, StableDropped
+from intergroup_core.sim.trace import CountedChanged, Crashed, Disturbed, GapAnnounced, Left, StableDropped, Suspected
 
 
 class _Counted:
     """When each member counts: for ever where membership is fixed, else as it says itself.
 
-    One that was paused or cut off cannot know whether others still count it, so it does not until it says so anew.
+    One that was paused or cut off, or given up by somebody that did not hear it, cannot know whether others still
+    count it, so it does not until it says so anew.
     """
 
     def __init__(self, history: History) -> None:
@@ -27,6 +28,8 @@ class _Counted:
         for position, event in enumerate(history.events):
             if isinstance(event, CountedChanged):
                 changes[event.member].append((position, event.counted and event.member not in gone))
+            elif isinstance(event, Suspected):
+                changes[event.suspect].append((position, False))
             elif isinstance(event, (Left, GapAnnounced, Crashed, Disturbed)):
                 changes[event.member].append((position, False))
                 if not isinstance(event, Disturbed):
@@ -58,7 +61,7 @@ def stability_is_true(history: History) -> Violation | None:
     """16. A message dropped as stable had been locally stable at every member then counted.
 
     A sender counts while it is in every view from the message's to the one in which it is dropped; any other
-    member while it says so, for what belongs to views that both went through together.
+    member while it says so, for what belongs to views that it had installed by then and both went through together.
     """
     drops: dict[MemberId, list[tuple[int, int]]] = defaultdict(list)
     for position, event in enumerate(history.events):
@@ -115,13 +118,13 @@ def _was_counted(history: History, dropped: _Dropped, other: Stream, late: Ints,
     owed &= (after_here == after_there) | (after_here == UNKNOWN) | (after_there == UNKNOWN)
     if not owed.any():
         return owed
+    says = counted.at(other.member.id, dropped.at[late]) & (there.positions[elsewhere] < dropped.at[late])
     index = history.sender_index.get(other.member.id)
-    if index is None:
-        owed &= counted.at(other.member.id, dropped.at[late])
-        return owed
-    sends = np.array([other.member.id in view.members for view in here.events], dtype=bool)[ordinals]
-    along = here.parted[ordinals, index] > here.ordinal_at(dropped.at[late])
-    owed &= np.where(sends, along, counted.at(other.member.id, dropped.at[late]))
+    if index is not None:
+        sends = np.array([other.member.id in view.members for view in here.events], dtype=bool)[ordinals]
+        along = here.parted[ordinals, index] > here.ordinal_at(dropped.at[late])
+        says = np.where(sends, along, says)
+    owed &= says
     return owed
 
 

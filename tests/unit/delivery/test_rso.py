@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from intergroup_core.delivery.rso import ReliableSourceOrdered
 from intergroup_core.ids import MemberId
-from tests.builders import START, A, B, C, a_run
+from intergroup_core.wire.run import Run
+from tests.builders import START, A, B, C, a_change_frame, a_leave, a_run, parsed
 
 OWN = START + 10_000
 
@@ -95,3 +96,45 @@ def test_each_source_comes_out_in_order_once_from_its_activation_point(
         out += taken(service)
         at = stop
     assert out == [(A, index + 1) for index, mark in enumerate(ends) if mark == "|" and index + 1 >= activation]
+
+
+def test_a_source_that_is_added_is_delivered_from_its_activation_point_on() -> None:
+    service = a_service(a=1)
+    service.add(B, START + 20, activation=3)
+    service.ordered(a_run(B, 2, START + 22, "|||"))
+    assert taken(service) == [(B, 3), (B, 4)]
+    assert service.acknowledged(OWN) == START
+
+
+def test_a_source_that_is_here_goes_on_when_it_is_added_again() -> None:
+    service = a_service(a=1)
+    service.ordered(a_run(A, 1, START + 1, "||"))
+    service.add(A, START + 9, activation=2)
+    service.ordered(a_run(A, 3, START + 10, "|"))
+    assert taken(service) == [(A, 1), (A, 2), (A, 3)]
+
+
+def test_half_a_message_before_a_later_activation_point_is_discarded() -> None:
+    service = a_service(a=1)
+    service.ordered(a_run(A, 1, START + 1, "|.."))
+    service.add(A, START + 9, activation=6)
+    service.ordered(a_run(A, 6, START + 10, "|"))
+    assert taken(service) == [(A, 1), (A, 6)]
+
+
+def test_a_departed_source_holds_no_acknowledgment_back_and_what_it_said_is_delivered() -> None:
+    service = a_service(a=1, b=1)
+    service.ordered(a_run(A, 1, START + 50, "|"))
+    service.remove(B)
+    assert service.sources == [A]
+    assert service.acknowledged(OWN) == START + 50
+    assert taken(service) == [(A, 1)]
+
+
+def test_an_ordered_change_is_not_for_the_application_and_takes_a_seq() -> None:
+    service = a_service(a=1)
+    (change,) = parsed(a_change_frame(a_leave(), A, 1, START + 5))
+    assert isinstance(change, Run)
+    service.ordered(change)
+    service.ordered(a_run(A, 2, START + 6, "|"))
+    assert taken(service) == [(A, 2)]

@@ -11,9 +11,11 @@ from intergroup_core.delivery.clock import HybridClock
 from intergroup_core.delivery.flow import Pacer
 from intergroup_core.delivery.sender import Sender
 from intergroup_core.ids import Instant
+from intergroup_core.wire.control import encode_change
 from intergroup_core.wire.frames import Emission, FrameMaker
 from intergroup_core.wire.messages import KeepAlive
-from tests.builders import START, T0, TAG, VIEW, A, a_config, after, messages, millis, parsed
+from intergroup_core.wire.run import Run
+from tests.builders import START, T0, TAG, VIEW, A, a_config, a_leave, after, messages, millis, parsed
 
 WIDE = 1 << 40
 FRAME = 256
@@ -205,3 +207,47 @@ def test_the_clock_moves_by_the_frames_of_the_message(size: int) -> None:
     (emission,) = emitted(sender)
     assert emission.runs[0].timestamp == START + 10**9 + 1
     assert clock.last == START + 10**9 + frames(emission)
+
+
+# Ordered membership messages
+
+
+def test_a_change_takes_the_next_seq_and_a_timestamp_of_its_own() -> None:
+    clock = HybridClock()
+    sender = a_sender(clock=clock)
+    sender.outbox.offer([b"data"])
+    (emission,) = emitted(sender)
+    frame, run = sender.change(encode_change(a_leave()), T0)
+    assert (run.change, run.seq, sender.seq) == (True, 2, 2)
+    assert run.timestamp > emission.runs[-1].last_timestamp
+    assert sender.promised == run.timestamp == clock.last
+    (read,) = parsed(frame)
+    assert isinstance(read, Run)
+    assert (read.change, read.seq, read.timestamp) == (True, 2, run.timestamp)
+
+
+def test_neither_window_nor_pacing_holds_a_change_back_and_it_is_unstable_like_data() -> None:
+    sender = a_sender()
+    sender.change(encode_change(a_leave()), T0)
+    assert sender.unstable_frames == 1
+    sender.stable(sender.promised)
+    assert sender.unstable_frames == 0
+
+
+def test_a_change_is_no_data_that_keeps_a_sender_from_being_silent() -> None:
+    sender = a_sender()
+    sender.change(encode_change(a_leave()), T0)
+    assert sender.data_at is None
+    sender.outbox.offer([b"data"])
+    emitted(sender, now=after(millis(3)))
+    assert sender.data_at == T0.mono + millis(3)
+
+
+def test_seqs_go_on_in_another_view() -> None:
+    sender = a_sender()
+    sender.outbox.offer([b"one"])
+    emitted(sender)
+    sender.enter(FrameMaker(TAG, A, 77, FRAME))
+    sender.outbox.offer([b"two"])
+    (emission,) = emitted(sender)
+    assert (emission.runs[0].seq, emission.runs[0].view_tag) == (2, 77)

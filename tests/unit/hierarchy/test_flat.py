@@ -170,7 +170,7 @@ def live(me: MemberId = A, senders: tuple[MemberId, ...] = (A, B), **settings: A
 
 
 def told(reports: FlatReports, member: MemberId, *, serial: int = 1, now: int = NOW, **fields: Any) -> None:
-    part = {key: fields.pop(key) for key in ("counted", "counts", "ready", "name") if key in fields}
+    part = {key: fields.pop(key) for key in ("counted", "counts", "ready", "stable", "name") if key in fields}
     reports.received(a_report(member, serial=serial, live=a_live_part(**part), **fields), now)
 
 
@@ -400,3 +400,40 @@ def test_names_are_told_in_some_reports_and_remembered() -> None:
     assert reports.names == {R: "viewer"}
     reports.uncount(R)
     assert reports.names == {}
+
+
+# What receivers take as stable
+
+
+def test_a_receiver_goes_by_what_senders_take_as_stable() -> None:
+    reports = live(R)
+    told(reports, A, acknowledged=START + 90, stable=START + 20)
+    assert reports.stable(START + 50) == 0, "B has not said"
+    told(reports, B, acknowledged=START + 90, stable=START + 30)
+    assert reports.stable(START + 50) == START + 20
+    told(reports, A, serial=2, acknowledged=START + 90, stable=START + 70)
+    assert reports.stable(START + 50) == START + 30
+    assert reports.stable(START + 10) == START + 10
+
+
+def test_another_receivers_report_does_not_change_what_a_receiver_takes_as_stable() -> None:
+    reports = live(R)
+    for sender in (A, B):
+        told(reports, sender, stable=START + 40)
+    reports.count(C, NOW)
+    told(reports, C, acknowledged=START + 5)
+    assert reports.stable(START + 50) == START + 40
+
+
+def test_in_an_empty_view_everybody_that_is_counted_is_waited_for() -> None:
+    reports = live(R)
+    reports.enter(VIEW_TAG, (), None, NOW)
+    told(reports, A, acknowledged=START + 40)
+    told(reports, B, acknowledged=START + 30)
+    assert reports.stable(START + 50) == START + 30
+
+
+def test_a_report_says_what_the_reporter_takes_as_stable() -> None:
+    report = live().make(START, {}, 100, NOW, START + 7)
+    assert report.live is not None
+    assert report.live.stable == START + 7

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import pairwise
+from typing import Any
 
 from intergroup_core.effects import Persist
 from intergroup_core.ids import Instant, MemberId, Timestamp, View, ViewId
@@ -42,7 +43,7 @@ class Bed(Bench):
         leaving: bool = False,
         rule: str = "none",
         record: QuorumRecord | None = None,
-        **settings: float,
+        **settings: Any,
     ) -> None:
         super().__init__(me, view, rule=rule, record=record, **settings)
         self.now = T0
@@ -67,12 +68,12 @@ class Bed(Bench):
     def attempt(self) -> int:
         return self.repair.consensus.attempt()
 
-    def informed(self, *members: MemberId, epoch: ViewId | None = VIEW.id, **fields: int) -> None:
+    def informed(self, *members: MemberId, epoch: ViewId | None = VIEW.id, **fields: Any) -> None:
         for member in members:
             info = a_recovery_info(member, attempt=self.attempt, epoch=epoch, **fields)
             self.repair.heard_info(info, self.now)
 
-    def ready(self, *members: MemberId, **fields: int) -> None:
+    def ready(self, *members: MemberId, **fields: Any) -> None:
         for member in members:
             ready = a_ready(member, attempt=self.attempt, cut=a_cut({A: 0, B: 0, C: 0}), **fields)
             self.repair.heard_ready(ready, self.now)
@@ -81,7 +82,7 @@ class Bed(Bench):
         return self.repair.change(self.now)
 
 
-def agreed(me: MemberId = A, **settings: float) -> Bed:
+def agreed(me: MemberId = A, **settings: Any) -> Bed:
     """All three agree; nobody failed."""
     bed = Bed(me, **settings)
     bed.at(0)
@@ -90,7 +91,7 @@ def agreed(me: MemberId = A, **settings: float) -> Bed:
     return bed
 
 
-def recovered(me: MemberId = A, **settings: float) -> Bed:
+def recovered(me: MemberId = A, **settings: Any) -> Bed:
     """All three have everything."""
     bed = agreed(me, **settings)
     bed.at(6)

@@ -95,3 +95,22 @@ def test_a_range_is_answered_with_exactly_what_is_held_of_it(order: list[int], f
     found = [seq for run in buffer.held(A, first, last) for seq in range(run.seq, run.last_seq + 1)]
     here = sorted(4 * piece + 1 + index for piece in order for index in range(4))
     assert found == [seq for seq in here if first <= seq <= last]
+
+
+def test_what_follows_a_cut_is_forgotten_and_what_precedes_it_stays() -> None:
+    buffer = a_buffer()
+    buffer.add(a_run(A, 1, START + 1, "||||"))
+    buffer.add(a_run(A, 5, START + 5, "||"))
+    buffer.add(a_run(B, 9, START + 9, "|"))
+    buffer.drop_after(A, 3)
+    assert held(buffer, 1, 99) == [(1, 3)]
+    assert buffer.bytes == 4 * FRAME
+    assert buffer.held(B, 9, 9)
+
+
+def test_a_cut_before_everything_leaves_nothing() -> None:
+    buffer = a_buffer()
+    buffer.add(a_run(A, 4, START + 4, "||"))
+    buffer.drop_after(A, 0)
+    buffer.drop_after(B, 0)
+    assert (held(buffer, 1, 99), buffer.bytes) == ([], 0)

@@ -169,3 +169,23 @@ def test_any_pieces_in_any_order_become_contiguous_once_each(pieces: list[tuple[
     assert contents == frames_of(FORTY)[activation - 1 : contiguous]
     assert reception.contiguous == contiguous
     assert reception.promise == (START + contiguous if out else START)
+
+
+def test_a_source_that_skips_is_contiguous_from_there() -> None:
+    reception = a_reception()
+    arrive(reception, frames(1, 2))
+    arrive(reception, frames(5, 6))
+    arrive(reception, frames(12, 13))
+    reception.skip_to(10, START + 50)
+    assert (reception.contiguous, reception.promise) == (9, START + 50)
+    assert reception.gaps(1, 13) == [(10, 11)]
+    assert arrive(reception, frames(10, 11)) == [10, 11, 12, 13]
+
+
+def test_skipping_back_changes_nothing_but_the_promise() -> None:
+    reception = a_reception()
+    arrive(reception, frames(1, 5))
+    reception.skip_to(3, START + 99)
+    assert (reception.contiguous, reception.promise) == (5, START + 99)
+    reception.skip_to(3, START)
+    assert reception.promise == START + 99

@@ -30,6 +30,7 @@ from tests.builders import (
 NOW = T0.mono
 LONG = millis(100)
 VIEW_TAG = VIEW.id.tag
+D = MemberId(0x0D)
 
 
 def a_multicast(
@@ -280,3 +281,54 @@ def test_frames_of_a_gap_are_kept_for_repairs_before_they_are_contiguous() -> No
     multicast.requested(a_request(C, Span(B, 5, 6)), NOW)
     found = [frame for part in due_within(multicast, NOW, 2 * DISTANCE_NS).repairs for frame in frames_of(part)]
     assert found == frames_of(run)
+
+
+# Sources that come and go
+
+
+def test_a_new_source_is_followed_from_its_activation_point() -> None:
+    multicast = a_multicast()
+    multicast.follow(D, 5, START + 40)
+    assert multicast.contiguous()[D] == 4
+    assert [run.seq for run in multicast.arrived(a_run(D, 5, START + 50), NOW)] == [5]
+
+
+def test_a_source_that_is_followed_goes_on_and_what_it_skips_is_not_asked_for() -> None:
+    multicast = a_multicast()
+    multicast.arrived(a_run(B, 1, START + 1), NOW)
+    multicast.exists(B, 5, NOW)
+    multicast.follow(B, 4, START + 40)
+    assert multicast.contiguous()[B] == 3
+    due = multicast.tick(NOW + LONG)
+    assert due.request is not None
+    assert due.request.ranges == ((B, 4, 5),)
+
+
+def test_nothing_is_asked_of_a_source_that_was_forgotten_and_what_is_here_of_it_is_repaired() -> None:
+    multicast = a_multicast()
+    multicast.arrived(a_run(B, 1, START + 1), NOW)
+    multicast.arrived(a_run(B, 4, START + 4), NOW)
+    multicast.forget(B)
+    assert B not in multicast.contiguous()
+    assert multicast.tick(NOW + LONG).request is None
+    multicast.requested(a_request(C, Span(B, 1, 4)), NOW + LONG)
+    repaired = [run.seq for run in multicast.tick(NOW + 3 * LONG).repairs]
+    assert repaired == [1, 4]
+
+
+def test_what_a_view_ends_with_is_asked_for_and_nothing_beyond() -> None:
+    multicast = a_multicast()
+    multicast.arrived(a_run(B, 9, START + 9), NOW)
+    multicast.want(B, 4, NOW)
+    due = multicast.tick(NOW + LONG)
+    assert due.request is not None
+    assert due.request.ranges == ((B, 1, 4),)
+
+
+def test_requests_name_the_view_they_are_made_in() -> None:
+    multicast = a_multicast()
+    multicast.enter(VIEW_TAG ^ 1)
+    multicast.arrived(a_run(B, 2, START + 2), NOW)
+    due = multicast.tick(NOW + LONG)
+    assert due.request is not None
+    assert due.request.view_tag == VIEW_TAG ^ 1

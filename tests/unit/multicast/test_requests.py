@@ -403,3 +403,30 @@ def test_whatever_happens_exactly_what_is_missing_goes_on_being_asked_for(
     assert later == missing
     scheduler.arrived(ANN, 0, 100, now)
     assert scheduler.next_deadline() is None
+
+
+def test_what_lies_beyond_a_cut_is_not_asked_for_any_more() -> None:
+    scheduler = a_scheduler()
+    scheduler.missing(ANN, 5, 12, T0)
+    scheduler.missing(BOB, 5, 12, T0)
+    scheduler.drop_after(ANN, 8)
+    due = scheduler.tick(T0 + 100 * MS)
+    assert set(due.spans) == {Span(ANN, 5, 8), Span(BOB, 5, 12)}
+
+
+def test_dropping_everything_of_a_source_ends_its_waiting() -> None:
+    scheduler = a_scheduler()
+    scheduler.missing(ANN, 5, 12, T0)
+    scheduler.drop_after(ANN, 4)
+    scheduler.drop_after(BOB, 4)
+    assert not scheduler.waiting(ANN)
+    assert scheduler.tick(T0 + 60_000 * MS).given_up == []
+
+
+def test_a_promise_that_nobody_waits_for_is_forgotten() -> None:
+    scheduler = a_scheduler()
+    scheduler.want_promise(ANN, Timestamp(5), T0)
+    scheduler.forget_promise(ANN)
+    scheduler.forget_promise(BOB)
+    assert not scheduler.wants_promise(ANN)
+    assert scheduler.tick(T0 + 60_000 * MS).given_up == []
