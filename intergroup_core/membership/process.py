@@ -26,7 +26,7 @@ from intergroup_core.membership.states import (
     ToSender,
     Unanswered,
 )
-from intergroup_core.ports import Stream
+from intergroup_core.membership.stream import Stream
 from intergroup_core.timers import earliest
 from intergroup_core.wire.membership import (
     Add,

@@ -14,7 +14,7 @@ from intergroup_core.membership.blocks import BlockSet
 from intergroup_core.membership.detector import FaultDetector
 from intergroup_core.membership.history import History
 from intergroup_core.membership.quorum import Quorum
-from intergroup_core.ports import Stream
+from intergroup_core.membership.stream import Stream
 from intergroup_core.wire.membership import MembershipMessage, Peer
 
 MILLISECOND = 1_000_000

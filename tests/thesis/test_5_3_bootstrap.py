@@ -121,6 +121,34 @@ def test_a_newcomer_is_counted_before_anything_it_needs_becomes_stable() -> None
     assert b.endpoint.receivers == {R: f"m{R:x}"}
 
 
+def test_what_a_newcomer_needs_is_kept_though_nobody_counts_it_yet() -> None:
+    """D7: the sponsor acknowledges no further than where the newcomer starts, until it is counted or the lease is over."""
+    group = Wired()
+    a, b = group.senders(A, B)
+    receiver = group.join(R)
+    group.run_until(lambda: receiver.state == "receiver")
+    group.lets = lambda source, target, message: R not in (source, target)
+    group.send(b, "needed")
+    group.run(1_000)
+    assert a.records == [b"needed"]
+    assert b.endpoint.buffered_bytes > 0
+    group.heal()
+    group.run(1_000)
+    assert receiver.records == [b"needed"]
+    assert receiver.endpoint.me == R, "no gap was needed"
+
+
+def test_a_newcomer_that_is_not_heard_of_again_holds_nothing_back_for_ever() -> None:
+    group = Wired(membership={"lease_ms": 500.0, "forget_ms": 500.0})
+    _, b = group.senders(A, B)
+    receiver = group.join(R)
+    group.run_until(lambda: receiver.state == "receiver")
+    group.crash(receiver)
+    group.send(b, "not needed")
+    group.run(3_000)
+    assert b.endpoint.buffered_bytes == 0
+
+
 def test_a_newcomer_with_a_wild_clock_is_refused_and_leaves() -> None:
     group = Wired()
     (a,) = group.senders(A)

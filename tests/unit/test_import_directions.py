@@ -19,6 +19,7 @@ STOREYS: tuple[frozenset[str], ...] = (
     frozenset({"log"}),
     frozenset({"effects"}),
     ENGINES,
+    frozenset({"datapath"}),
     frozenset({"endpoint"}),
     frozenset({"site"}),
     frozenset({"runtime"}),

@@ -1,0 +1,82 @@
+"""What the membership protocol asks of the way of data, which it does not know otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Protocol
+
+from intergroup_core.ids import Instant, MemberId, Timestamp
+from intergroup_core.wire.membership import Change
+
+
+class Stream(Protocol):
+    """What the membership protocol asks of the way of data, and tells it."""
+
+    acknowledged: Timestamp
+    members: tuple[MemberId, ...]
+    permitted: bool
+    """Whether the quorum rule lets this member send data."""
+
+    @property
+    def last_seq(self) -> int:
+        """Of the last frame this member sent."""
+
+    @property
+    def drained(self) -> bool:
+        """Whether nothing this member sent waits for anybody."""
+
+    def halt(self) -> None:
+        """Deliver nothing in order and stamp nothing until a repair ends."""
+
+    def reach(self, survivors: Collection[MemberId]) -> tuple[tuple[MemberId, int, Timestamp], ...]:
+        """Source, last contiguous seq and promise of the epoch's sources that do not come along."""
+
+    def want(self, targets: Mapping[MemberId, int], now: Instant) -> None:
+        """Get everything of the epoch up to these seqs."""
+
+    def has_reached(self) -> bool:
+        """Whether all of that is here."""
+
+    @property
+    def changed(self) -> Timestamp:
+        """Of the last ordered membership message that took effect."""
+
+    def kept(
+        self, bound: int, failed: Collection[MemberId], changed: int
+    ) -> tuple[Timestamp, tuple[tuple[MemberId, int], ...]]:
+        """Up to which membership messages take effect before the epoch ends, and every source's last seq in it."""
+
+    def has_passed(self, last: Mapping[MemberId, int]) -> bool:
+        """Whether something beyond a cut was delivered here."""
+
+    def finish(self, last: Mapping[MemberId, int], changes: int, now: Instant) -> None:
+        """Deliver the rest of the epoch up to its cut."""
+
+    def begin_epoch(
+        self, view_tag: int, start: int, activations: Mapping[MemberId, int], last: Mapping[MemberId, int], now: Instant
+    ) -> None:
+        """Go on in a view that a repair installed."""
+
+    def enter_view(self, members: Collection[MemberId], now: Instant) -> None:
+        """Go on in a view that an ordered message made."""
+
+    def source_left(self, source: MemberId, timestamp: int, seq: int) -> None:
+        """A source's Leave was delivered."""
+
+    def start_sending(self, activation: int) -> None:
+        """Make ready to send."""
+
+    def emit_change(self, change: Change, now: Instant) -> None:
+        """Multicast an ordered membership message."""
+
+    def sponsored(self) -> tuple[Timestamp, tuple[tuple[MemberId, int], ...], tuple[tuple[MemberId, Timestamp], ...]]:
+        """Where a newcomer may start."""
+
+    def pin(self, member: MemberId, until: int) -> None:
+        """Acknowledge no further for a newcomer's sake."""
+
+    def hold_stability(self, start: int, until: int) -> None:
+        """Nothing above a view's start becomes stable yet: its receivers have to be heard first."""
+
+    def has(self, source: MemberId, seq: int) -> bool:
+        """Whether a frame was received here."""
