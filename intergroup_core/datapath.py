@@ -656,6 +656,11 @@ class DataPath:
         self._effects.append(Multicast(frame, len(frame)))
         self._promised(self.me, timestamp)
 
+    def forgive(self, now: Instant) -> None:
+        """This member itself stood still: nobody is given up for that time (M8)."""
+        if self._multicast is not None:
+            self._multicast.forgive(now.mono)
+
     def recover(self, now: Instant) -> list[Suspect]:
         """Ask and answer what is due; who did not answer for too long."""
         multicast = self._multicast
@@ -748,6 +753,11 @@ class DataPath:
     @property
     def most_buffered_bytes(self) -> int:
         return self._multicast.buffer.most_bytes if self._multicast is not None else 0
+
+    @property
+    def position(self) -> Timestamp:
+        """Of the last message delivered in order."""
+        return Timestamp(self.order.delivered if self.order is not None else 0)
 
     @property
     def undelivered(self) -> int:

@@ -239,7 +239,7 @@ class Endpoint:
                     f"member {self.name} only receives from group {self.group}; join it as a sender"
                 )
             return
-        if self.state == State.LEFT.value:
+        if self._membership is not None and (self._membership.is_leaving or self._membership.state is State.LEFT):
             raise LocalProtocolError(f"member {self.name} has left group {self.group}; join it again to send")
         membership = self._membership
         if membership is not None and membership.state is State.SENDER and not membership.standing.quorum.may_send:
@@ -263,9 +263,12 @@ class Endpoint:
         """Time has passed."""
         path, membership = self._path, self._membership
         if path is not None:
+            if membership is not None and membership.stood_still(now):
+                path.forgive(now)
             for suspect in path.recover(now):
                 self._effects.append(suspect)
-                if membership is not None:
+                # A promise that does not come is the fault detector's to judge: nothing that exists is missing.
+                if membership is not None and suspect.seq:
                     membership.unanswered(suspect.member, suspect.seq, now)
         if membership is not None:
             membership.tick(now)

@@ -227,6 +227,7 @@ def a_sponsorship(
     position: int = START,
     activations: Mapping[MemberId, int] | None = None,
     promises: Mapping[MemberId, int] | None = None,
+    primary: bool = True,
 ) -> Sponsorship:
     """Where a newcomer may start; by default at the first message of a view."""
     points = dict.fromkeys(view.members, 1) if activations is None else activations
@@ -244,6 +245,7 @@ def a_sponsorship(
         acknowledged=Timestamp(position),
         activations=tuple(points.items()),
         promises=tuple((source, Timestamp(stamp)) for source, stamp in stamps.items()),
+        primary=primary,
     )
 
 

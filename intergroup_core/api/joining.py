@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 LEAVE_SECONDS = 10.0
 """How long leaving may take before the member is closed anyhow."""
 MAX_NAME_BYTES = 255
-TURN_NS = 2_000_000
+TURN_NS = 10_000_000
 """A reader that has events at hand gives the loop a turn this often: the same loop runs the protocol."""
 
 _members_here = itertools.count(1)

@@ -24,6 +24,8 @@ class FlatReports:
 
     INITIAL_FRAMES = 64
     """Room assumed of a member that has not reported yet."""
+    MAX_COUNTED = 20_000
+    """Members counted at most; further ones know themselves uncounted."""
     MAX_COUNTS = 64
     """Newly counted members named in one report; the others wait for the next."""
     UNSURE_PARTS = 8
@@ -94,7 +96,7 @@ class FlatReports:
 
     def count(self, member: MemberId, now: int) -> None:
         """Wait for a member's acknowledgments from now on."""
-        if member == self._me or member in self._others:
+        if member == self._me or member in self._others or len(self._others) >= self.MAX_COUNTED:
             return
         self._others[member] = None
         self._heard[member] = now

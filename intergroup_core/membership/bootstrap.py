@@ -139,5 +139,6 @@ class Sponsor:
                 acknowledged=standing.path.acknowledged,
                 activations=activations,
                 promises=promises,
+                primary=standing.quorum.primary,
             )
         )

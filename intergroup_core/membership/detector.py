@@ -51,14 +51,14 @@ class FaultDetector:
         last = self._heard.get(member)
         if last is not None:
             self._heard[member] = now
-            if now - last > self._step and not self._stood_still(now):
+            if now - last > self._step and not self.stood_still(now):
                 self._longest[member] = max(now - last, self._longest.get(member, 0.0))
             if self._suspected:
                 self._suspected.discard(member)
 
-    def _stood_still(self, now: int) -> bool:
+    def stood_still(self, now: int) -> bool:
         """Whether a check is so late that this member itself must have been paused."""
-        return self._check_at is not None and now - self._check_at > self._floor // 2
+        return bool(self._heard) and self._check_at is not None and now - self._check_at > self._floor // 2
 
     @property
     def all_suspected(self) -> bool:
@@ -72,7 +72,7 @@ class FaultDetector:
         """Members that are suspected as of now and were not before."""
         if self._check_at is None or now < self._check_at:
             return []
-        paused = self._stood_still(now)
+        paused = self.stood_still(now)
         self._check_at = now + self._step
         if paused:
             self.pauses += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from random import Random
 
 from intergroup_core.config import MembershipConfig
@@ -57,6 +57,8 @@ class Membership:
     What may be late or repeated is ignored on purpose and counted; what cannot be is an assertion.
     """
 
+    MAX_SERIALS = 4_096
+    """Members whose last serial is remembered; the oldest are forgotten."""
     ALL_GONE_REPEATS = 8
     """Repetitions for which a receiver without live senders asks for a change before it starts anew."""
 
@@ -116,6 +118,8 @@ class Membership:
         self._help_at = 0
         self._silent_since = 0
         self._finishing = False
+        self._floor = 0
+        """What an earlier incarnation delivered last: this one begins above it."""
         self.state = State.BOOTSTRAP
 
     # Stimuli
@@ -157,6 +161,10 @@ class Membership:
         self._handle(Foreign(source, tag), now)
         return True
 
+    def stood_still(self, now: Instant) -> bool:
+        """Whether this member itself was paused until now."""
+        return self.standing.detector.stood_still(now.mono)
+
     def receive(self, message: MembershipMessage, now: Instant) -> None:
         if message.member == self.standing.me.id or self.state is State.LEFT:
             return
@@ -169,7 +177,10 @@ class Membership:
             if message.serial <= self._serials.get(message.member, 0):
                 self._counters.membership_ignored += 1
                 return
+            self._serials.pop(message.member, None)
             self._serials[message.member] = message.serial
+            if len(self._serials) > self.MAX_SERIALS:
+                self._serials.pop(next(iter(self._serials)))
         self._handle(message, now)
 
     def changed(self, change: Add | Leave, source: MemberId, seq: int, timestamp: Timestamp, now: Instant) -> None:
@@ -288,6 +299,9 @@ class Membership:
         if activations.keys() != promises.keys():
             self._counters.drop("body")
             return
+        if max(answer.position, answer.acknowledged) < self._floor:
+            self._counters.membership_ignored += 1  # it would begin below what was delivered before (M5)
+            return
         standing.epoch = answer.epoch
         standing.history.entered(answer.epoch, None)
         standing.observe(answer.position)
@@ -295,8 +309,16 @@ class Membership:
         standing.path = self._begin(activations, promises, answer.position, answer.epoch, members, now)
         standing.roster = {}
         standing.install(answer.view, answer.peers, transitional=(), reasons={})
+        self._learn_quorum(answer.view, answer.peers, primary=answer.primary)
         standing.path.enter_view(members, now)
         self._settled(State.RECEIVER, "sponsored", now)
+
+    def _learn_quorum(self, view: ViewId, peers: Collection[Peer], *, primary: bool) -> None:
+        """A view this member came into without a repair of its own."""
+        standing = self.standing
+        standing.quorum.installed(view, standing.sites(peers), primary=primary, attempt=None)
+        assert standing.path is not None
+        standing.path.permitted = standing.quorum.may_send
 
     def _start_afresh(self, change: MembershipChange, now: Instant) -> None:
         """A receiver that was still looking sees a view begin: that is as good as a sponsor."""
@@ -310,6 +332,7 @@ class Membership:
         standing.roster = {}
         peers = [entry.peer for entry in change.entries]
         standing.install(change.view, peers, transitional=(), reasons={})
+        self._learn_quorum(change.view, peers, primary=change.primary)
         standing.path.enter_view(counted, now)
         self._settled(State.RECEIVER, "first view", now)
 
@@ -403,7 +426,8 @@ class Membership:
         standing.install(view, peers, transitional=transitional, reasons=reasons)
         if standing.quorum.primary:
             standing.quorum.installed(view, standing.sites(peers), primary=True, attempt=None)
-            standing.persist()
+            if standing.is_sender():
+                standing.persist()
         if not self._finishing:
             self._follow_view(changed, now)
 
@@ -674,7 +698,8 @@ class Membership:
         )
         primary = change.primary
         standing.quorum.installed(change.view, standing.sites(peers), primary=primary, attempt=change.attempt)
-        standing.persist()
+        if standing.is_sender():
+            standing.persist()
         for process in shunned:
             standing.blocks.shun(process, now.mono)
         for peer in peers:
@@ -745,6 +770,8 @@ class Membership:
         self._enter(State.BOOTSTRAP, reason)
         self._sponsor.forget_all()
         self._counters.gaps += 1
+        if standing.path is not None:
+            self._floor = max(self._floor, standing.path.position)
         standing.me = self._reborn(reason, now)
         standing.path = None
         standing.view = None
@@ -858,3 +885,7 @@ class Membership:
     @property
     def view(self) -> View | None:
         return self.standing.view
+
+    @property
+    def is_leaving(self) -> bool:
+        return self._leaving is not None

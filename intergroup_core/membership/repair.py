@@ -39,6 +39,8 @@ class Repair:
     """A message is repeated at doubling intervals, up to eight times the first."""
     CALM_RESTARTS = 2
     """Restarts in a row that are not held back (M9)."""
+    MAX_ATTEMPTS = 1_024
+    """Attempts of others that are kept in mind; what is said of further ones comes again."""
     MAX_BACKOFF = 16
     """Times the configured pause that a restart waits at most."""
 
@@ -108,7 +110,7 @@ class Repair:
             self._say_soon(now)
 
     def heard_info(self, info: RecoveryInfo, now: Instant) -> None:
-        if info.member not in self.consensus.members:
+        if info.member not in self.consensus.members or not self._has_room_for(info.attempt):
             return
         self._infos.setdefault(info.attempt, {})[info.member] = info
         if self.state is State.GATHER_RECOVERY:
@@ -119,8 +121,12 @@ class Repair:
             self._answer(now)  # it repeats itself because it misses somebody's
 
     def heard_ready(self, ready: ReadyToCommit, now: Instant) -> None:
-        if ready.member in self.consensus.members:
+        if ready.member in self.consensus.members and self._has_room_for(ready.attempt):
             self._readies.setdefault(ready.attempt, {})[ready.member] = ready
+
+    def _has_room_for(self, attempt: int) -> bool:
+        known = attempt in self._infos or attempt in self._readies or attempt == self._attempt
+        return known or len(self._infos) + len(self._readies) < self.MAX_ATTEMPTS
 
     # Going on
 

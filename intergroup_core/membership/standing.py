@@ -95,4 +95,5 @@ class Standing:
         return [peer.site or format_member(peer.id) for peer in peers]
 
     def persist(self) -> None:
+        """Make the quorum record durable, for senders vote with it."""
         self.emit(Persist(self.quorum.record.to_bytes()))

@@ -22,6 +22,10 @@ class Stream(Protocol):
         """Of the last frame this member sent."""
 
     @property
+    def position(self) -> Timestamp:
+        """Of the last message delivered in order."""
+
+    @property
     def drained(self) -> bool:
         """Whether nothing this member sent waits for anybody."""
 

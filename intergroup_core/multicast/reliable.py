@@ -182,6 +182,10 @@ class ReliableMulticast:
         if newest is not None and newest.last_timestamp >= timestamp:
             self._repairs.requested(requester, source, newest.last_seq, newest.last_seq, now)
 
+    def forgive(self, now: int) -> None:
+        """This member itself stood still (M8)."""
+        self._requests.forgive(now)
+
     def next_deadline(self) -> int | None:
         return earliest(self._requests.next_deadline(), self._repairs.next_deadline())
 

@@ -58,6 +58,7 @@ class RequestScheduler:
         self._experience: dict[MemberId, Experience] = {}
         self._timers: Timers[Ticket | Loss] = Timers()
         self._next_request = 0
+        self._forgiven = -self._give_up
         self.requests_sent = 0
         self.suppressed = 0
         self.given_up = 0
@@ -183,6 +184,10 @@ class RequestScheduler:
         if ticket is not None:
             self._discard(ticket)
 
+    def forgive(self, now_ns: int) -> None:
+        """This member itself stood still: the time until now is no silence of others (M8)."""
+        self._forgiven = now_ns
+
     def next_deadline(self) -> int | None:
         due = self._timers.next_deadline()
         return None if due is None else max(due, self._next_request)
@@ -291,8 +296,9 @@ class RequestScheduler:
             self._timers.cancel(ticket.loss)
 
     def _unanswered(self, loss: Loss, now_ns: int) -> list[Span | Promise]:
-        if now_ns < loss.silent_since + self._give_up:
-            self._timers.arm(loss, loss.silent_since + self._give_up)
+        silent_since = max(loss.silent_since, self._forgiven)
+        if now_ns < silent_since + self._give_up:
+            self._timers.arm(loss, silent_since + self._give_up)
             return []
         if loss.promise:
             return [Promise(loss.source, Timestamp(self._promises[loss.source].last))]

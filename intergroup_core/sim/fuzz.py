@@ -68,12 +68,18 @@ def wild_scenario(seed: int) -> Scenario:
     )
 
 
+LARGE = ((12, 0), (8, 2), (5, 5), (3, 20), (2, 12), (10, 1), (6, 8))
+"""Senders and receivers of the groups that are not small."""
+LARGE_EVERY = 70
+
+
 def live_scenario(seed: int) -> Scenario:
     """A group whose members come and go: mostly a handful, now and then up to 12 senders and 20 receivers."""
     rng = Random(f"{seed}/live")
-    large = rng.random() < 0.02
-    members = rng.choice((5, 6, 8, 10, 12)) if large else rng.choice((2, 2, 2, 3, 3, 3, 4))
-    receivers = rng.randint(0, 20) if large and members < 8 else rng.choice((0, 0, 1, 1, 1, 2, 3))
+    members = rng.choice((2, 2, 2, 2, 3, 3, 3, 4))
+    receivers = rng.choice((0, 0, 0, 1, 1, 1, 1, 2, 3))
+    if seed % LARGE_EVERY == 0:
+        members, receivers = LARGE[seed // LARGE_EVERY % len(LARGE)]
     loss = rng.choice((0.0, 0.0, rng.uniform(0, 0.05), rng.uniform(0, 0.1), rng.uniform(0, WORST_LOSS)))
     return Scenario(
         seed=seed,

@@ -56,7 +56,7 @@ def plan_seats(
                 busy=0.0 if sender and index and "silent" in faults and rng.random() < 0.5 else 1.0,
             )
         )
-    for _ in range(rng.randint(1, 3) if "join" in faults else 0):
+    for _ in range(rng.choice((1, 1, 2, 3)) if "join" in faults else 0):
         sender = rng.random() < 0.6
         seats.append(
             Seat(
@@ -82,14 +82,17 @@ def _trouble(name: str, seats: int, duration_ns: int, rng: Random) -> list[Troub
     at = rng.randrange(duration_ns // 20, max(duration_ns * 4 // 5, duration_ns // 20 + 1))
     until = at + rng.randrange(50 * MILLISECOND, max(min(LONGEST_NS, duration_ns // 3), 51 * MILLISECOND))
     member = rng.randrange(seats)
+    # One sender never goes for good, so that there is something to deliver until the end.
+    mortal = rng.randrange(min(1, seats - 1), seats)
     match name:
         case "crash":
-            return [Crash(at=at, member=member)]
+            return [Crash(at=at, member=mortal)]
         case "restart":
             return [Crash(at=at, member=member), Restart(at=until, member=member)]
         case "leave":
-            again: list[Trouble] = [Restart(at=until, member=member)] if rng.random() < 0.5 else []
-            return [Leave(at=at, member=member), *again]
+            if rng.random() < 0.5:
+                return [Leave(at=at, member=mortal)]
+            return [Leave(at=at, member=member), Restart(at=until, member=member)]
         case "start":
             return [StartSending(at=at, member=member)]
         case "pause":

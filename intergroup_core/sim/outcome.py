@@ -21,6 +21,8 @@ from intergroup_core.sim.trace import Delivered, Installed, Sent, Trace
 from intergroup_core.wire.header import FrameType
 
 STEP_NS = SECOND // 10
+PATIENCE = 4
+"""Times its duration that a run goes on for the messages it is to send."""
 TOTALS = {
     "repairs": "repairs_sent",
     "requests": "requests_sent",
@@ -92,7 +94,7 @@ def play(scenario: Scenario, *, digest: bool = True) -> tuple[Outcome, Trace]:
     cluster = scenario.cluster()
     cluster.start()
     cluster.run_for(scenario.duration_ns)
-    while cluster.sent < scenario.messages and cluster.scheduler.now < 2 * scenario.duration_ns:
+    while cluster.sent < scenario.messages and cluster.scheduler.now < PATIENCE * scenario.duration_ns:
         cluster.run_for(STEP_NS)
     cluster.settle()
     violations = check(cluster.trace)

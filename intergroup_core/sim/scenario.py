@@ -47,7 +47,7 @@ class Scenario:
     corrupt: float = 0.0
     duration: float = 10.0
     messages: int = 0
-    """The run goes on after its duration until so many were sent, for twice the duration at most."""
+    """The run goes on after its duration until so many were sent, for four times the duration at most."""
     faults: tuple[str, ...] = ()
     rate: float = 40.0
     size: int = 100

@@ -97,6 +97,7 @@ _BODIES: dict[FrameType, tuple[type[MembershipMessage], tuple[Decoder, ...]]] = 
             timestamp,
             many(activation),
             many(promise),
+            truth,
         ),
     ),
     FrameType.ADD_REQUEST: (AddRequest, (text, text, member, view_id, first_seq, timestamp)),

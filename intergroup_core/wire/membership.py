@@ -71,6 +71,8 @@ class Sponsorship:
     """Nothing above it is stable."""
     activations: tuple[tuple[MemberId, int], ...]
     promises: tuple[tuple[MemberId, Timestamp], ...]
+    primary: bool
+    """Whether the view has the quorum (M11)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -95,6 +95,7 @@ MEMBERSHIP: dict[str, MembershipMessage] = {
         acknowledged=Timestamp(BOUND - 1),
         activations=((SENDER, SEQ), (OTHER, 1)),
         promises=((SENDER, BOUND), (OTHER, TIMESTAMP)),
+        primary=True,
     ),
     "sponsorship-refused": Sponsorship(
         member=SENDER,
@@ -109,6 +110,7 @@ MEMBERSHIP: dict[str, MembershipMessage] = {
         acknowledged=BOUND,
         activations=(),
         promises=(),
+        primary=False,
     ),
     "add-request": AddRequest(
         member=SENDER, name="pricing", site="berlin", sponsor=OTHER, epoch=OLD, first_seq=SEQ, clock=TIMESTAMP

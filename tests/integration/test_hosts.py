@@ -20,7 +20,8 @@ INTERVAL_MS = 20.0
 PLACES = {"a1": 0, "a2": 0, "b1": 1, "b2": 1, "c1": 2}
 """Senders and the numbers of their hosts."""
 
-pytestmark = pytest.mark.skipif(bool(why_no_namespaces()), reason=str(why_no_namespaces()))
+_MISSING = why_no_namespaces()
+pytestmark = pytest.mark.skipif(_MISSING is not None, reason=str(_MISSING))
 
 
 @pytest.fixture

@@ -264,12 +264,20 @@ def test_what_is_no_record_is_refused() -> None:
     play(scenario)
 
 
-def test_a_site_keeps_its_identity_between_two_members(tmp_path: Path) -> None:
+def test_too_few_sites_may_not_send_and_what_they_agreed_on_is_kept(tmp_path: Path) -> None:
     async def scenario() -> None:
         group = a_group_name()
-        for _ in range(2):
-            async with ig.join(group, sender=True, home=tmp_path, **LO):
-                assert (tmp_path / "site").exists()
+        config = loopback(group={"quorum": "2"}, **SOON)
+        async with ig.join(group, sender=True, name="anna", config=config, home=tmp_path / "a") as anna:
+            with pytest.raises(ig.NoQuorum, match="no quorum"):
+                await anna.send(b"alone")
+            async with ig.join(group, sender=True, name="bert", config=config, home=tmp_path / "b") as bert:
+                await view_of(bert, "anna", "bert")
+                await bert.send(b"together")
+                assert [message.value for message in await read_until(anna, bool)] == [b"together"]
+        for site in ("a", "b"):
+            assert (tmp_path / site / "site").exists()
+            assert len([path for path in (tmp_path / site / "membership").iterdir() if not path.suffix]) == 1
 
     play(scenario)
 

@@ -10,7 +10,7 @@ from intergroup_core.endpoint import Endpoint
 from intergroup_core.errors import Backpressure, LocalProtocolError, NoQuorum
 from intergroup_core.ids import MemberId, Service, View, timestamp_span
 from intergroup_core.membership.quorum import QuorumRecord
-from intergroup_core.wire.membership import AddRequest, Farewell, Solicitation
+from intergroup_core.wire.membership import AddRequest, FailureBlock, Farewell, Solicitation
 from intergroup_core.wire.messages import KeepAlive, RepairRequest, Report
 from intergroup_core.wire.run import Run
 from tests.builders import (
@@ -144,9 +144,9 @@ def test_a_sender_knows_receivers_by_name_until_they_say_farewell() -> None:
 def test_a_receiver_that_falls_silent_is_forgotten() -> None:
     sender = a_live_sender()
     hears(sender, a_control_frame(a_report(R, live=a_live_part(counted=False))), now=after(millis(1)))
-    frames = [lambda ms: a_keepalive(B, 1, START + 3_000 + ms), lambda ms: a_keepalive(C, 0, START + 3_000 + ms)]
     for ms in range(100, 4_000, 100):
-        hears(sender, *(make(ms) for make in frames), now=after(millis(ms)))
+        frames = [a_keepalive(B, 1, START + 3_000 + ms), a_keepalive(C, 0, START + 3_000 + ms)]
+        hears(sender, *frames, now=after(millis(ms)))
         sender.tick(after(millis(ms)))
     assert sender.receivers == {}
 
@@ -428,4 +428,45 @@ def test_one_wild_member_does_not_drive_others_out() -> None:
     effects = hears(receiver, a_keepalive(A, 0, wild), now=after(millis(1)))
     assert receiver.counters.clock_refused == 1
     assert not any(isinstance(effect, Left) for effect in effects)
+    assert receiver.state == "receiver"
+
+
+# Pauses of this member (M8)
+
+
+def a_sender_that_misses_a_frame() -> Endpoint:
+    sender = a_live_sender()
+    hears(sender, *a_message(sender=B, seq=3, timestamp=START + 4_000), now=after(millis(1)))
+    sender.tick(after(millis(2)))
+    assert sender.counters.losses_detected == 1
+    return sender
+
+
+def test_one_that_was_paused_accuses_nobody_of_what_it_did_not_get_meanwhile() -> None:
+    sender = a_sender_that_misses_a_frame()
+    effects = sender.tick(after(millis(60_000)))
+    assert said(effects, FailureBlock) == []
+    assert said(effects, RepairRequest), "it asks again"
+    assert "sender>consensus: blocked" not in sender.counters.transitions
+
+
+def test_one_that_was_not_paused_accuses_after_the_configured_time() -> None:
+    sender = a_sender_that_misses_a_frame()
+    effects: list[Effect] = []
+    for ms in range(50, 12_000, 50):
+        now = after(millis(ms))
+        promises = [a_keepalive(each, seq, START + 5_000 + ms) for each, seq in ((B, 3), (C, 0))]
+        effects += hears(sender, *promises, now=now) + sender.tick(now)
+    (block,) = said(effects, FailureBlock)
+    assert (block.process, block.seq) == (B, 2)
+
+
+def test_a_promise_that_does_not_come_is_no_reason_to_accuse() -> None:
+    receiver = a_live_receiver(R)
+    effects = hears(receiver, *a_message(sender=A, seq=1, timestamp=START + 10), now=after(millis(1)))
+    for ms in range(50, 12_000, 50):
+        now = after(millis(ms))
+        alive = [a_control_frame(a_report(each, serial=ms, live=a_live_part())) for each in (A, B, C)]
+        effects += hears(receiver, *alive, now=now) + receiver.tick(now)
+    assert not any(isinstance(effect, Gap) for effect in effects)
     assert receiver.state == "receiver"

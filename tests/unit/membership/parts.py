@@ -47,6 +47,7 @@ class AStream:
 
     def __init__(self, members: Collection[MemberId] = (A, B, C), last_seq: int = 0) -> None:
         self.acknowledged = Timestamp(START)
+        self.position = Timestamp(START)
         self.members = tuple(members)
         self.permitted = True
         self.changed = Timestamp(START)

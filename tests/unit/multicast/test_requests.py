@@ -430,3 +430,13 @@ def test_a_promise_that_nobody_waits_for_is_forgotten() -> None:
     scheduler.forget_promise(BOB)
     assert not scheduler.wants_promise(ANN)
     assert scheduler.tick(T0 + 60_000 * MS).given_up == []
+
+
+def test_the_time_in_which_this_member_stood_still_is_no_silence_of_others() -> None:
+    scheduler = a_scheduler(give_up_ms=1_000.0)
+    scheduler.missing(ANN, 5, 5, T0)
+    scheduler.forgive(T0 + 60_000 * MS)
+    due = scheduler.tick(T0 + 60_000 * MS)
+    assert (due.given_up, due.spans) == ([], [Span(ANN, 5, 5)])
+    assert scheduler.tick(T0 + 60_999 * MS).given_up == []
+    assert scheduler.tick(T0 + 61_001 * MS).given_up == [Span(ANN, 5, 5)]
