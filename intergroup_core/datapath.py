@@ -529,6 +529,7 @@ class DataPath:
         assert self.sender is not None
         assert self._multicast is not None
         frame, run = self.sender.change(encode_change(change), now)
+        self.counters.membership_bytes_sent += len(frame)
         self._effects.append(Multicast(frame, len(frame)))
         self._multicast.sent(run)
         self._ordered_run(run, now)

@@ -173,7 +173,7 @@ def test_members_are_listed_by_name_and_id() -> None:
             assert await listing.ended() == 0
             (found,) = listing.rows
             assert found["senders"] == [{"name": "anna", "id": anna.id}]
-            assert [receiver["id"] for receiver in found["receivers"]] == [carl.id]
+            assert found["receivers"] == [{"name": "carl", "id": carl.id}]
             assert (found["group_name"], found["view_id"]) == (group, anna.members().view_id)
 
     play(scenario)
