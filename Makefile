@@ -8,7 +8,7 @@ SEEDS ?= 5000
 FRAMES ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: help venv lint format docs test fuzz bench clean
+.PHONY: help venv lint format docs test fuzz bench figures clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -42,11 +42,16 @@ test: venv lint  ## set-up, lint and every test but the benchmarks
 
 fuzz: venv  ## thousands of simulated seeds and a million malformed frames: SEEDS=5000 FRAMES=1000000 JOBS=2
 	$(BIN)/python -m intergroup_core.sim.fuzz --seeds $(SEEDS) --jobs $(JOBS)
+	$(BIN)/python -m intergroup_core.sim.fuzz --fixed --seeds $(SEEDS) --jobs $(JOBS)
 	$(BIN)/python tests/property/fuzz_frames.py --frames $(FRAMES)
 
 bench: venv  ## goodput and latency next to the raw socket ceiling of the same run
 	$(BIN)/intergroup bench throughput
 	$(BIN)/intergroup bench latency
+
+figures: venv  ## what membership costs and what churn does, by simulation: the tables of docs/protocol.md
+	$(BIN)/python -m intergroup_core.sim.costs
+	$(BIN)/python -m intergroup_core.sim.churn
 
 clean:  ## remove .venv and caches
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -25,9 +25,11 @@ from intergroup_core.errors import (
     ConfigError,
     IntergroupError,
     LocalProtocolError,
+    MemberEnded,
     MessageTooLarge,
     NetworkUnavailable,
     NoQuorum,
+    StateUnavailable,
 )
 from intergroup_core.ids import Service
 
@@ -35,8 +37,6 @@ if TYPE_CHECKING:
     from intergroup_core.api.blocking import BlockingMember, open  # noqa: A004
     from intergroup_core.api.events import Batch, Departed, Gap, Members, Message, Peer, ViewChange
     from intergroup_core.api.joining import GroupMember, join
-    from intergroup_core.runtime.home import StateUnavailable
-    from intergroup_core.runtime.member import MemberEnded
 
 __version__ = "0.1.0"
 
@@ -70,8 +70,6 @@ _LAZY = {
     "intergroup_core.api.blocking": ("BlockingMember", "open"),
     "intergroup_core.api.events": ("Batch", "Departed", "Gap", "Members", "Message", "Peer", "ViewChange"),
     "intergroup_core.api.joining": ("GroupMember", "join"),
-    "intergroup_core.runtime.home": ("StateUnavailable",),
-    "intergroup_core.runtime.member": ("MemberEnded",),
 }
 """Imported when first used: a command that only asks for the version does not pay for the protocol."""
 _HOME_OF = {name: module for module, names in _LAZY.items() for name in names}

@@ -638,6 +638,8 @@ class DataPath:
             self.stable = Timestamp(stable)
             if multicast.buffer.drop_stable(stable):
                 self._effects.append(Stable(self.stable))
+            if self.sender is not None:
+                self.sender.stable(stable)
         if now.mono >= self.reports.next_deadline() and not self._congested:
             self._report(multicast, now)
 

@@ -6,6 +6,8 @@
     │   └── MessageTooLarge    a record beyond the group's maximum message
     ├── NetworkUnavailable     no such interface, no multicast, no buffer space
     ├── NoQuorum               this component has too few sites to send (quorum option)
+    ├── MemberEnded            the member is out of its group although nobody asked it to leave
+    ├── StateUnavailable       what a member must remember cannot be read or written
     └── Backpressure           the queue to the group is full; try again when there is room
 
 What comes from the network never raises: it is dropped and counted by cause.
@@ -40,3 +42,11 @@ class Backpressure(IntergroupError):
 
 class NoQuorum(IntergroupError):
     """This component of the group has too few sites to send."""
+
+
+class MemberEnded(IntergroupError):
+    """The member is out of its group although nobody asked it to leave."""
+
+
+class StateUnavailable(IntergroupError):
+    """What a member must remember cannot be read or written."""

@@ -16,10 +16,10 @@ from os import PathLike
 from intergroup_core.api.events import Batch, BatchEvent, Event, Members, Message, Peer
 from intergroup_core.api.stream import Stream
 from intergroup_core.config import Config
-from intergroup_core.errors import ConfigError, LocalProtocolError
+from intergroup_core.errors import ConfigError, LocalProtocolError, MemberEnded
 from intergroup_core.ids import Service, format_member
 from intergroup_core.runtime.inbox import Event as Delivered
-from intergroup_core.runtime.member import Member, MemberEnded
+from intergroup_core.runtime.member import Member
 from intergroup_core.runtime.opening import open_live_member
 from intergroup_core.wire.records import RecordBatch
 

@@ -270,7 +270,8 @@ class FlatReports:
             self._due_at = min(self._due_at, now)
 
     def next_deadline(self) -> int:
-        return self._due_at
+        """When a report is due, or a pin ends and there may be something to tell."""
+        return min(self._due_at, *(until for _, until in self._pins.values())) if self._pins else self._due_at
 
     def make(
         self, acknowledged: int, contiguous: dict[MemberId, int], room_frames: int, now: int, stable: int = 0

@@ -10,7 +10,7 @@ import stat
 from os import PathLike
 from pathlib import Path
 
-from intergroup_core.errors import ConfigError, IntergroupError
+from intergroup_core.errors import ConfigError, StateUnavailable
 
 HOME_VARIABLE = "INTERGROUP_HOME"
 MAX_RECORD_BYTES = 1_000_000
@@ -19,10 +19,6 @@ MAX_RECORD_BYTES = 1_000_000
 _IDENTITY = "site"
 _IDENTITY_DIGITS = 32
 _PRIVATE = 0o700
-
-
-class StateUnavailable(IntergroupError):
-    """What a member must remember cannot be read or written."""
 
 
 def chosen_home(home: str | PathLike[str] | None) -> Path | None:

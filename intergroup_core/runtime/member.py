@@ -24,7 +24,7 @@ from intergroup_core.effects import (
     Suspect,
 )
 from intergroup_core.endpoint import Endpoint
-from intergroup_core.errors import Backpressure, IntergroupError, LocalProtocolError
+from intergroup_core.errors import Backpressure, IntergroupError, LocalProtocolError, MemberEnded
 from intergroup_core.ids import format_member
 from intergroup_core.runtime.alarm import Alarm
 from intergroup_core.runtime.clock import now
@@ -43,10 +43,6 @@ MAX_RECEIVE_NS = 20_000_000
 LEFT = "left"
 """The reason of a member that was asked to leave."""
 REASONS = {"clock": "its clock differs too much from the others'; set it (NTP) and join again"}
-
-
-class MemberEnded(IntergroupError):
-    """The member is out of its group although nobody asked it to leave."""
 
 
 class StateStore(Protocol):

@@ -10,11 +10,10 @@ from typing import Any, cast
 import pytest
 
 from intergroup_core.effects import Counted, Deliver, Effect, Gap, Install, Left, Multicast, Persist
-from intergroup_core.errors import LocalProtocolError
+from intergroup_core.errors import LocalProtocolError, MemberEnded, StateUnavailable
 from intergroup_core.ids import MemberId
-from intergroup_core.runtime.home import StateUnavailable
 from intergroup_core.runtime.inbox import Event
-from intergroup_core.runtime.member import Member, MemberEnded
+from intergroup_core.runtime.member import Member
 from intergroup_core.wire.chunk import Chunk
 from tests.builders import R, a_run, a_view
 
