@@ -267,8 +267,7 @@ class Endpoint:
                 path.forgive(now)
             for suspect in path.recover(now):
                 self._effects.append(suspect)
-                # A promise that does not come is the fault detector's to judge: nothing that exists is missing.
-                if membership is not None and suspect.seq:
+                if membership is not None:
                     membership.unanswered(suspect.member, suspect.seq, now)
         if membership is not None:
             membership.tick(now)

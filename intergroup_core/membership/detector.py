@@ -60,6 +60,9 @@ class FaultDetector:
         """Whether a check is so late that this member itself must have been paused."""
         return bool(self._heard) and self._check_at is not None and now - self._check_at > self._floor // 2
 
+    def suspects(self, member: MemberId) -> bool:
+        return member in self._suspected
+
     @property
     def all_suspected(self) -> bool:
         """Whether nobody that is watched is heard any more."""

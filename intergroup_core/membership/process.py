@@ -188,7 +188,9 @@ class Membership:
         self._handle(Changed(change, source, seq, timestamp), now)
 
     def unanswered(self, process: MemberId, seq: int, now: Instant) -> None:
-        self._handle(Unanswered(process, seq), now)
+        """Nobody repaired a frame or, with seq 0, a promise, of which nothing is missing while the source is heard."""
+        if seq or self.standing.detector.suspects(process):
+            self._handle(Unanswered(process, seq), now)
 
     def progressed(self, now: Instant) -> None:
         """Frames arrived: what a repair waits for may be here."""
@@ -240,7 +242,7 @@ class Membership:
                 self._start_repair("failure", now, failed=stimulus.process)
             case (State.SENDER | State.TO_SENDER, Foreign()):
                 self._foreign(stimulus, now)
-            case (State.SENDER | State.TO_SENDER | State.TO_RECEIVER, Unanswered()):
+            case (State.SENDER | State.TO_SENDER | State.TO_RECEIVER, Unanswered()) if stimulus.seq:
                 self._accuse(stimulus, now)
             case (State.SENDER | State.TO_SENDER | State.TO_RECEIVER, FailureBlock()):
                 if stimulus.epoch == standing.epoch and stimulus.member in standing.roster:
@@ -683,6 +685,10 @@ class Membership:
             standing.path.finish(last, cut.changes, now)
             self._finishing = False
         before = frozenset(standing.senders)
+        if self._repair is None and mine in before:
+            # It became a sender inside the cut, and the others had gone on without it by then.
+            self._take_gap("the view went on without it", now)
+            return
         shunned = self._strangers_left_out(change, before)
         activations = {entry.peer.id: entry.first_seq for entry in change.entries}
         standing.epoch = change.view

@@ -169,7 +169,10 @@ class ReliableMulticast:
             for run in self.buffer.held(source, first, last):
                 self._repairs.requested(requester, source, run.seq, run.last_seq, now)
         for source, timestamp in request.promises:
-            if source in self.receptions and source != self._me:
+            if source not in self.receptions:
+                # It left: its last frame says so, and whoever waits for more of it lacks that.
+                self._repair_newest(requester, source, now)
+            elif source != self._me:
                 self._requests.overheard_promise(requester, source, timestamp, now)
                 self._promise_requested(requester, source, timestamp, now)
 
@@ -180,6 +183,11 @@ class ReliableMulticast:
             return
         newest = self.buffer.newest(source)
         if newest is not None and newest.last_timestamp >= timestamp:
+            self._repair_newest(requester, source, now)
+
+    def _repair_newest(self, requester: MemberId, source: MemberId, now: int) -> None:
+        newest = self.buffer.newest(source)
+        if newest is not None:
             self._repairs.requested(requester, source, newest.last_seq, newest.last_seq, now)
 
     def forgive(self, now: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -14,28 +14,13 @@ from intergroup_core.ports import ConstantDistance
 from intergroup_core.sim.checkers import Violation, check
 from intergroup_core.sim.clock import MemberClock
 from intergroup_core.sim.cluster import GROUP, MILLISECOND, SECOND, TrueDistances
-from intergroup_core.sim.faults import (
-    Change,
-    ClockStep,
-    Congestion,
-    Crash,
-    Fault,
-    Flap,
-    Join,
-    Leave,
-    Lossy,
-    Partition,
-    Pause,
-    Restart,
-    SlowApplication,
-    Split,
-    StartSending,
-)
+from intergroup_core.sim.faults import Change, Fault, Split
 from intergroup_core.sim.live_member import LiveMember
 from intergroup_core.sim.network import Conditions, Link, Network
 from intergroup_core.sim.scheduler import Scheduler
 from intergroup_core.sim.topology import Delays, scattered
 from intergroup_core.sim.trace import Ended, Trace
+from intergroup_core.sim.troubles import arrange
 from intergroup_core.sim.wiretap import WireTap
 from intergroup_core.sim.workload import Application, Workload
 
@@ -120,7 +105,7 @@ class LiveCluster:
         for index, seat in enumerate(self.seats):
             if seat.joins_at is not None:
                 self.scheduler.at(seat.joins_at, self.join, index)
-        self._plan(faults)
+        arrange(self, faults)
 
     # Who is there
 
@@ -220,20 +205,21 @@ class LiveCluster:
         member.application.start()
 
     def leave(self, index: int) -> None:
-        self._for_seat(index, LiveMember.leave)
+        self.at_seat(index, LiveMember.leave)
 
     def crash(self, index: int) -> None:
-        self._for_seat(index, LiveMember.crash)
+        self.at_seat(index, LiveMember.crash)
 
     def restart(self, index: int) -> None:
         """Start a seat's process again, if it crashed or left."""
         if self._running[index] is not None:
             self.join(index)
 
-    def _for_seat(self, index: int, act: object) -> None:
+    def at_seat(self, index: int, act: Callable[[LiveMember], object]) -> None:
+        """Do something to the process at a seat, if one is alive there."""
         member = self._running[index]
         if member is not None and member.alive:
-            act(member)  # type: ignore[operator]
+            act(member)
 
     # What happens to them
 
@@ -247,7 +233,7 @@ class LiveCluster:
 
     def _disturb(self, links: set[Link]) -> None:
         for index in sorted({index for link in links for index in link}):
-            self._for_seat(index, LiveMember.disturbed)
+            self.at_seat(index, LiveMember.disturbed)
 
     def split(self, *parts: Sequence[int]) -> None:
         """Cut the network into parts until it is healed."""
@@ -258,42 +244,6 @@ class LiveCluster:
         self._disturb({(one, other) for one in count for other in count})
         self.network.heal_all()
 
-    def _plan(self, faults: Sequence[Fault | Change]) -> None:
-        at = self.scheduler.at
-        for fault in faults:
-            match fault:
-                case Crash():
-                    at(fault.at, self.crash, fault.member)
-                case Join() | Restart():
-                    at(fault.at, self.join, fault.member)
-                case Leave():
-                    at(fault.at, self.leave, fault.member)
-                case StartSending():
-                    at(fault.at, self.start_sending, fault.member)
-                case Pause():
-                    at(fault.at, self._for_seat, fault.member, LiveMember.pause)
-                    at(fault.until, self._for_seat, fault.member, LiveMember.resume)
-                case Partition() | Split():
-                    at(fault.at, self.cut, fault.links())
-                    at(fault.until, self.heal, fault.links())
-                case Flap():
-                    for when, action in _flaps(fault):
-                        at(when, getattr(self, action), fault.links())
-                case Lossy():
-                    at(fault.at, self.network.lossy, fault.links, fault.loss)
-                    at(fault.until, self.network.lossy, fault.links, None)
-                case SlowApplication():
-                    at(fault.at, self._for_seat, fault.member, LiveMember.stop_reading)
-                    at(fault.until, self._for_seat, fault.member, LiveMember.resume_reading)
-                case Congestion():
-                    at(fault.at, self._for_seat, fault.member, LiveMember.refuse_sending)
-                    at(fault.until, self._for_seat, fault.member, LiveMember.accept_sending)
-                case ClockStep():
-                    at(fault.at, self._step_clock, fault.member, fault.delta_ns)
-
-    def _step_clock(self, index: int, delta_ns: int) -> None:
-        self._for_seat(index, lambda member: member.clock.step(delta_ns))
-
     # Time
 
     def start(self) -> None:
@@ -302,10 +252,10 @@ class LiveCluster:
     def run_for(self, duration_ns: int) -> None:
         self.scheduler.run_until(self.scheduler.now + duration_ns)
 
-    def run_until(self, holds: object, limit_ns: int = 20 * SECOND) -> bool:
+    def run_until(self, holds: Callable[[], bool], limit_ns: int = 20 * SECOND) -> bool:
         """Run in small steps until something holds; False where the limit came first."""
         end = self.scheduler.now + limit_ns
-        while not holds():  # type: ignore[operator]
+        while not holds():
             if self.scheduler.now >= end:
                 return False
             self.run_for(MILLISECOND)
@@ -371,14 +321,6 @@ class LiveCluster:
             and member.endpoint.unsent_bytes == 0
             for member in self.alive
         )
-
-
-def _flaps(flap: Flap) -> Iterator[tuple[int, str]]:
-    when = flap.at
-    while when < flap.until:
-        yield when, "cut"
-        yield min(when + flap.down_ns, flap.until), "heal"
-        when += flap.down_ns + flap.up_ns
 
 
 def some_seats(senders: int, receivers: int, services: Sequence[Service]) -> list[Seat]:

@@ -466,7 +466,15 @@ def test_a_promise_that_does_not_come_is_no_reason_to_accuse() -> None:
     effects = hears(receiver, *a_message(sender=A, seq=1, timestamp=START + 10), now=after(millis(1)))
     for ms in range(50, 12_000, 50):
         now = after(millis(ms))
-        alive = [a_control_frame(a_report(each, serial=ms, live=a_live_part())) for each in (A, B, C)]
+        alive = [a_keepalive(each, timestamp=START + 5) for each in (B, C)]
         effects += hears(receiver, *alive, now=now) + receiver.tick(now)
     assert not any(isinstance(effect, Gap) for effect in effects)
     assert receiver.state == "receiver"
+
+
+def test_a_promise_that_does_not_come_from_a_silent_source_ends_in_a_gap() -> None:
+    receiver = a_live_receiver(R)
+    effects = hears(receiver, *a_message(sender=A, seq=1, timestamp=START + 10), now=after(millis(1)))
+    for ms in range(50, 12_000, 50):
+        effects += receiver.tick(after(millis(ms)))
+    assert any(isinstance(effect, Gap) for effect in effects)

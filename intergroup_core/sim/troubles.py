@@ -1,0 +1,76 @@
+"""Puts what goes wrong in a live group on its schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from intergroup_core.sim.faults import (
+    Change,
+    ClockStep,
+    Congestion,
+    Crash,
+    Fault,
+    Flap,
+    Join,
+    Leave,
+    Lossy,
+    Partition,
+    Pause,
+    Restart,
+    SlowApplication,
+    Split,
+    StartSending,
+)
+from intergroup_core.sim.live_member import LiveMember
+
+if TYPE_CHECKING:
+    from intergroup_core.sim.live_cluster import LiveCluster
+
+
+def arrange(cluster: LiveCluster, faults: Sequence[Fault | Change]) -> None:
+    """Every fault happens when it says, to whoever is at its seat then."""
+    at = cluster.scheduler.at
+    for fault in faults:
+        match fault:
+            case Crash():
+                at(fault.at, cluster.crash, fault.member)
+            case Join() | Restart():
+                at(fault.at, cluster.join, fault.member)
+            case Leave():
+                at(fault.at, cluster.leave, fault.member)
+            case StartSending():
+                at(fault.at, cluster.start_sending, fault.member)
+            case Pause():
+                at(fault.at, cluster.at_seat, fault.member, LiveMember.pause)
+                at(fault.until, cluster.at_seat, fault.member, LiveMember.resume)
+            case Partition() | Split():
+                at(fault.at, cluster.cut, fault.links())
+                at(fault.until, cluster.heal, fault.links())
+            case Flap():
+                for down, up in _flaps(fault):
+                    at(down, cluster.cut, fault.links())
+                    at(up, cluster.heal, fault.links())
+            case Lossy():
+                at(fault.at, cluster.network.lossy, fault.links, fault.loss)
+                at(fault.until, cluster.network.lossy, fault.links, None)
+            case SlowApplication():
+                at(fault.at, cluster.at_seat, fault.member, LiveMember.stop_reading)
+                at(fault.until, cluster.at_seat, fault.member, LiveMember.resume_reading)
+            case Congestion():
+                at(fault.at, cluster.at_seat, fault.member, LiveMember.refuse_sending)
+                at(fault.until, cluster.at_seat, fault.member, LiveMember.accept_sending)
+            case ClockStep():
+                at(fault.at, _set_clock, cluster, fault)
+
+
+def _set_clock(cluster: LiveCluster, step: ClockStep) -> None:
+    cluster.at_seat(step.member, lambda member: member.clock.step(step.delta_ns))
+
+
+def _flaps(flap: Flap) -> Iterator[tuple[int, int]]:
+    """When the links go down and up again."""
+    down = flap.at
+    while down < flap.until:
+        yield down, min(down + flap.down_ns, flap.until)
+        down += flap.down_ns + flap.up_ns
