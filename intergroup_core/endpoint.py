@@ -7,7 +7,8 @@ from random import Random
 
 from intergroup_core.config import Config
 from intergroup_core.counters import Counters
-from intergroup_core.datapath import Beginning, DataPath
+from intergroup_core.datapath.engines import Beginning
+from intergroup_core.datapath.path import DataPath
 from intergroup_core.delivery.clock import HybridClock
 from intergroup_core.delivery.outbox import Outbox, Records
 from intergroup_core.effects import Counted, Effect, Gap, Install, Left, Multicast, SendRoom, Suspect

@@ -49,6 +49,8 @@ def sim(
 
     The same seed and flags give the same trace, byte for byte. Exits with 1 if a property was violated.
 
+    Members join, leave, fail and return, and views change; --fixed keeps one view for ever.
+
     Example: intergroup sim --seed 7 --members 5 --delivery rto --loss 0.1 --duration 10 --faults pause,partition
     """
     scenario = Scenario(
@@ -94,8 +96,18 @@ def _shown(outcome: Outcome) -> str:
         f"largest buffer {outcome.buffers_max_bytes} bytes",
         f"requests per loss {outcome.requests_per_loss:.2f}, repairs per loss {outcome.repairs_per_loss:.2f}",
         ", ".join(f"{name} {count}" for name, count in outcome.totals.items()),
+        *([] if outcome.scenario.fixed else [_membership(outcome)]),
         f"trace {outcome.digest}",
         f"violations {len(outcome.violations)}",
     ]
     lines.extend(str(violation) for violation in outcome.violations)
     return "\n".join(lines)
+
+
+def _membership(outcome: Outcome) -> str:
+    pause = outcome.to_json()["pause_ms"]
+    gaps = ", ".join(f"{count} times {reason}" for reason, count in outcome.gaps.items())
+    return (
+        f"one view of all senders {outcome.settling_ns / 1e6:.0f} ms after the last trouble; delivery paused for "
+        f"{pause['median']:.0f} ms (median), {pause['worst']:.0f} ms (worst) in repairs; gaps: {gaps or 'none'}"
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from intergroup_core.datapath import DataPath
+from intergroup_core.datapath.path import DataPath
 from intergroup_core.endpoint import Endpoint
 from intergroup_core.hierarchy.flat import FlatReports
 from intergroup_core.ids import Timestamp

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from intergroup_core.datapath import HELD_BYTES
+from intergroup_core.datapath.incoming import HELD_BYTES
 from intergroup_core.effects import Counted, Effect, Gap, Install, Left, Order, Persist, SendRoom
 from intergroup_core.endpoint import Endpoint
 from intergroup_core.errors import Backpressure, LocalProtocolError, NoQuorum

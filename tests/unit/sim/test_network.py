@@ -180,3 +180,41 @@ def test_delays_follow_the_shape() -> None:
     delays = scattered(20, Random(1), nearest_ns=10, furthest_ns=100)
     assert all(10 <= delay <= 100 for row in delays for delay in row)
     assert all(delays[i][j] == delays[j][i] for i in range(20) for j in range(20))
+
+
+def test_nobody_hears_where_a_port_was_detached_until_another_takes_its_place() -> None:
+    network, scheduler, ears = a_network()
+    network.detach(1)
+    network.multicast(0, BURST, SEGMENT)
+    scheduler.run_until(1_000)
+    assert ears[1].heard == []
+    again = Ear(scheduler)
+    assert network.attach(again, 1) == 1
+    network.multicast(0, BURST, SEGMENT)
+    scheduler.run_until(2_000)
+    assert ears[1].heard == []
+    assert again.datagrams() == ears[2].datagrams()[:5]
+
+
+def test_a_port_may_take_an_index_beyond_those_that_are_there() -> None:
+    network, scheduler, ears = a_network()
+    late = Ear(scheduler)
+    assert network.attach(late, 5) == 5
+    network.detach(5)
+    network.multicast(0, BURST, SEGMENT)
+    scheduler.run_until(1_000)
+    assert len(ears[1].datagrams()) == 5
+
+
+def test_a_lossy_link_loses_one_way_until_it_is_mended() -> None:
+    network, scheduler, ears = a_network()
+    network.lossy({(0, 1)}, 1.0)
+    network.multicast(0, BURST, SEGMENT)
+    network.multicast(1, BURST, SEGMENT)
+    scheduler.run_until(1_000)
+    assert ears[1].heard == []
+    assert len(ears[0].datagrams()) == 5
+    network.lossy({(0, 1)}, None)
+    network.multicast(0, BURST, SEGMENT)
+    scheduler.run_until(2_000)
+    assert len(ears[1].datagrams()) == 5

@@ -1,0 +1,1 @@
+"""The way of data through one member in an epoch."""

@@ -1,0 +1,106 @@
+"""What is delivered, acknowledged and reported."""
+
+from __future__ import annotations
+
+from intergroup_core.datapath.incoming import Incoming
+from intergroup_core.delivery.rto import ReliableTimestampOrdered
+from intergroup_core.effects import Deliver, Order, Stable
+from intergroup_core.ids import (
+    Instant,
+    MemberId,
+    Timestamp,
+)
+from intergroup_core.multicast.reliable import ReliableMulticast
+from intergroup_core.wire.chunk import Chunk
+from intergroup_core.wire.control import decode_change
+
+MICROSECOND = 1_000
+
+
+class Delivering(Incoming):
+    """Hands over what may be delivered and tells the others how far this member is."""
+
+    def _deliver(self, now: Instant) -> None:
+        order = self.order
+        if self._delivery is not order:
+            for chunk in self._delivery.take():
+                self._hand_over(chunk)
+        if order is None:
+            return
+        while self.delivering:
+            chunks = order.take()
+            for chunk in chunks:
+                if chunk.change:
+                    self._apply(chunk, now)
+                elif self._delivery is order:
+                    self._hand_over(chunk)
+                else:
+                    self._effects.append(Order(chunk))
+            if (not chunks or not chunks[-1].change) and not self._released(order, now):
+                break
+        if self._guard is not None:
+            self._guard.delivered(order.delivered, now.mono)
+        if not order.blocked or not self.delivering:
+            self._stalled_at = None
+        elif self._stalled_at is None:
+            self._stalled_at = now.mono + self._stall_ns()
+
+    def _released(self, order: ReliableTimestampOrdered, now: Instant) -> bool:
+        """Whether a membership message that is next may take effect: every sender must have all up to it (M13)."""
+        held = order.held_change
+        if held is None:
+            return False
+        self.reports.ready(held, now.mono)
+        if not self.reports.all_ready(held):
+            return False
+        order.release(held)
+        return True
+
+    def _hand_over(self, chunk: Chunk) -> None:
+        self._effects.append(Deliver(chunk))
+        self.counters.messages_delivered += chunk.count
+        self.counters.bytes_delivered += chunk.nbytes
+
+    def _apply(self, chunk: Chunk, now: Instant) -> None:
+        (message,) = chunk.messages()
+        change = decode_change(message.payload.tobytes())
+        if change is not None and self._changed is not None:
+            self._changed(change, message.source, message.seq, message.timestamp, now)
+
+    def _acknowledge(self, multicast: ReliableMulticast, now: Instant) -> None:
+        acknowledged = self._delivery.acknowledged(self._clock.last)
+        if self.order is not None and self.order is not self._delivery:
+            acknowledged = self.order.acknowledged(acknowledged)
+        acknowledged = self.reports.pinned(acknowledged, now.mono)
+        if acknowledged > self.acknowledged:
+            self.acknowledged = Timestamp(acknowledged)
+            self.reports.progressed(now.mono)
+        stable = self.reports.stable(self.acknowledged)
+        if stable > self.stable:
+            self.stable = Timestamp(stable)
+            if multicast.buffer.drop_stable(stable):
+                self._effects.append(Stable(self.stable))
+            if self.sender is not None:
+                self.sender.stable(stable)
+        if now.mono >= self.reports.next_deadline() and not self._congested:
+            self._report(multicast, now)
+
+    def _report(self, multicast: ReliableMulticast, now: Instant) -> None:
+        report = self.reports.make(
+            self.acknowledged, multicast.contiguous(), self._room_frames(), now.mono, self.stable
+        )
+        self.counters.reports_sent += 1
+        self.say(report)
+
+    def _stall_ns(self) -> int:
+        floor = round(self._config.repair.distance_floor_us * MICROSECOND)
+        farthest = max((self._distances.to(source) for source in self.members if source != self.me), default=0)
+        return round(self._config.repair.stall_distances * max(floor, farthest))
+
+    def pin(self, member: MemberId, until: int) -> None:
+        """Acknowledge no further for a newcomer's sake, until it is counted (D7)."""
+        self.reports.pin(member, self.acknowledged, until)
+
+    def hold_stability(self, start: int, until: int) -> None:
+        """Receivers of a new view have to be heard before anything of it may become stable (D7)."""
+        self.reports.pin(self.me, start, until)
