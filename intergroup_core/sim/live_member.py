@@ -41,6 +41,7 @@ class LiveMember(SimMember):
         """How long delivery stood still before each view that a repair brought, in nanoseconds."""
         self.gaps: list[str] = []
         self.views = 0
+        """Installed by this incarnation."""
         self.left = False
         self._named = named
         self._persist = persist
@@ -120,7 +121,7 @@ class LiveMember(SimMember):
         state = self.endpoint.state
         if state == self._state:
             return None
-        if self._state in CALM and state not in CALM:
+        if self.views and self._state in CALM and state not in CALM:
             self._halted_at = self._scheduler.now
         self._state = state
         return state
@@ -140,6 +141,7 @@ class LiveMember(SimMember):
                 self._tap.renamed(self.id, effect.incarnation)
                 self.gaps.append(effect.reason)
                 self._halted_at = None
+                self.views = 0
                 self.id = effect.incarnation
                 self._named(self.id, self)
                 self._trace.members.append(self._traced())

@@ -1,0 +1,168 @@
+"""From one view to the next: installing a change, following one as a receiver (T5.5), or starting anew (M5)."""
+
+from __future__ import annotations
+
+from intergroup_core.ids import Instant, MemberId
+from intergroup_core.membership.bootstrap import Newcomer
+from intergroup_core.membership.repairing import Repairing
+from intergroup_core.membership.states import (
+    Foreign,
+    State,
+)
+from intergroup_core.wire.membership import (
+    MembershipChange,
+)
+
+
+class Following(Repairing):
+    """Whatever ends an epoch ends here."""
+
+    ALL_GONE_REPEATS = 8
+    """Repetitions for which a receiver without live senders asks for a change before it starts anew."""
+
+    def _heard_change(self, change: MembershipChange, now: Instant) -> None:
+        standing = self.standing
+        if standing.epoch is not None and change.view <= standing.epoch:
+            self._counters.membership_ignored += 1
+            return
+        ends_mine = any(cut.epoch == standing.epoch for cut in change.cuts)
+        if self.state is State.BOOTSTRAP:
+            if not change.again:
+                self._start_afresh(change, now)
+            elif self._newcomer is not None:
+                self._newcomer.hurry(now)
+        elif self._repair is not None and self._repair.said_ready_for(change.attempt):
+            if ends_mine or standing.epoch is None:
+                self._install(change, now)
+            else:
+                self._counters.drop("body")
+        elif ends_mine and standing.is_sender():
+            self._excluded(change, now)
+        elif ends_mine:
+            self._follow(change, now)
+
+    def _excluded(self, change: MembershipChange, now: Instant) -> None:
+        """The others went on without this sender: so does it, and then the two views meet."""
+        if self._repair is None:
+            self._start_repair("excluded", now)
+        for entry in change.entries:
+            if self._repair is not None and self._repair.failed(entry.peer.id, now):
+                self._restarted("excluded")
+        self._after_repair_step(now, "agreed")
+
+    def _install(self, change: MembershipChange, now: Instant) -> None:
+        """Deliver and Install (T5.4.2): the rest of the old view, then the new one."""
+        standing = self.standing
+        old = standing.epoch
+        mine = standing.me.id
+        last: dict[MemberId, int] = {}
+        if standing.path is not None and old is not None:
+            cut = next(cut for cut in change.cuts if cut.epoch == old)
+            last = dict(cut.last)
+            self._finishing = True
+            standing.path.finish(last, cut.changes, now)
+            self._finishing = False
+        before = frozenset(standing.senders)
+        if self._repair is None and mine in before:
+            # It became a sender inside the cut, and the others had gone on without it by then.
+            self._take_gap("the view went on without it", now)
+            return
+        shunned = self._strangers_left_out(change, before)
+        activations = {entry.peer.id: entry.first_seq for entry in change.entries}
+        standing.epoch = change.view
+        standing.history.entered(change.view, change)
+        standing.observe(change.view.start)
+        peers = [entry.peer for entry in change.entries]
+        standing.install(
+            change.view,
+            peers,
+            transitional=[entry.peer.id for entry in change.entries if entry.old == old and entry.peer.id in before],
+            reasons=dict.fromkeys(change.blocked, "blocked") | dict.fromkeys(change.left, "left"),
+            branches=[str(cut.epoch) for cut in change.cuts if cut.epoch != old],
+        )
+        primary = change.primary
+        standing.quorum.installed(change.view, standing.sites(peers), primary=primary, attempt=change.attempt)
+        if standing.is_sender():
+            standing.persist()
+        for process in shunned:
+            standing.blocks.shun(process, now.mono)
+        for peer in peers:
+            standing.blocks.forgive(peer.id)
+        start = change.view.start
+        if standing.path is None:
+            promises = dict.fromkeys(activations, int(start))
+            counted = frozenset(activations)
+            standing.path = self._begin(activations, promises, start, change.view, counted, now)
+            standing.path.enter_view(activations, now)
+        else:
+            standing.path.begin_epoch(change.view.tag, start, activations, last, now)
+        standing.path.hold_stability(start, now.mono + 2 * standing.ns(self._config.repeat_ms))
+        standing.path.permitted = standing.quorum.may_send
+        self._leave_sent = False
+        sender = mine in activations
+        if not sender:
+            self._wants_to_send = self._has_unsent() and self._leaving is None
+        self._settled(State.SENDER if sender else State.RECEIVER, "installed", now)
+
+    def _strangers_left_out(self, change: MembershipChange, before: frozenset[MemberId]) -> list[MemberId]:
+        """Those that this repair was meant to bring in and that said nothing: not again for a while (M9)."""
+        if self._repair is None:
+            return []
+        known = before | self._repair.spoke | {entry.peer.id for entry in change.entries}
+        return [process for process in self._repair.consensus.fails if process not in known]
+
+    def _start_receiver_repair(self, now: Instant) -> None:
+        """T5.5: deliver no further until the senders have agreed."""
+        assert self.standing.path is not None
+        self.standing.path.halt()
+        self._sponsor.forget_all()
+        self._change_request_at = now.mono + 4 * self.standing.ns(self._config.repeat_ms)
+        self._enter(State.RECEIVER_WAIT, "join")
+
+    def _follow(self, change: MembershipChange, now: Instant) -> None:
+        standing = self.standing
+        assert standing.path is not None
+        last = next(dict(cut.last) for cut in change.cuts if cut.epoch == standing.epoch)
+        if standing.path.has_passed(last):
+            self._take_gap("it had delivered what the others did not recover", now)
+            return
+        standing.path.halt()
+        self._repair = None
+        self._following = change
+        self._enter(State.RECEIVER_RECOVERY, "change")
+        standing.path.want(last, now)
+        self._check_following(now)
+
+    def _check_following(self, now: Instant) -> None:
+        if self._following is not None and self.standing.path is not None and self.standing.path.has_reached():
+            self._install(self._following, now)
+
+    def _foreign_at_receiver(self, foreign: Foreign, now: Instant) -> None:
+        """Another view is about: perhaps it follows this one; if nobody says so and all senders are gone, go anew."""
+        if self._foreign_since is None:
+            self._foreign_since = now.mono
+        self._ask_for_change(foreign.tag, now)
+        patience = self.ALL_GONE_REPEATS * self.standing.ns(self._config.repeat_ms)
+        if now.mono - self._foreign_since > patience and self.standing.detector.all_suspected:
+            self._take_gap("all senders of the view are gone", now)
+
+    def _take_gap(self, reason: str, now: Instant) -> None:
+        """Start anew as another incarnation, above what was delivered (M5)."""
+        standing = self.standing
+        self._enter(State.BOOTSTRAP, reason)
+        self._sponsor.forget_all()
+        self._counters.gaps += 1
+        if standing.path is not None:
+            self._floor = max(self._floor, standing.path.position)
+        standing.me = self._reborn(reason, now)
+        standing.path = None
+        standing.view = None
+        standing.epoch = None
+        standing.roster = {}
+        self._repair = None
+        self._following = None
+        self._leave_sent = False
+        self._serial = 0
+        self._wants_to_send = self._wants_to_send or self._has_unsent()
+        standing.watch((), now)
+        self._newcomer = Newcomer(standing, now)
