@@ -15,6 +15,7 @@ from intergroup_core.errors import ConfigError, IntergroupError, LocalProtocolEr
 COMMANDS = {
     "bench": "intergroup_core.cli.bench:bench",
     "members": "intergroup_core.cli.members:members",
+    "quorum": "intergroup_core.cli.quorum:app",
     "recv": "intergroup_core.cli.recv:recv",
     "send": "intergroup_core.cli.send:send",
     "sim": "intergroup_core.cli.sim:sim",

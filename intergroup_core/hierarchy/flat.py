@@ -30,8 +30,6 @@ class FlatReports:
     """Newly counted members named in one report; the others wait for the next."""
     UNSURE_PARTS = 8
     """While a member waits to be counted, or for others to be ready, it reports so many times as often."""
-    NAME_EVERY = 16
-    """One report in so many has the reporter's name."""
 
     def __init__(
         self,
@@ -278,6 +276,7 @@ class FlatReports:
     ) -> Report:
         """This member's report as of now; the next one is due after the idle period."""
         self._serial += 1
+        idle = self._frames == 0
         self._frames = 0
         self._told_room = room_frames
         unsure = self._live and not (self.counted and self.all_ready(self._ready))
@@ -289,13 +288,12 @@ class FlatReports:
             acknowledged=Timestamp(acknowledged),
             contiguous=tuple(contiguous.items()),
             room_frames=room_frames,
-            live=self._live_part(stable),
+            live=self._live_part(stable, named=idle),
         )
 
-    def _live_part(self, stable: int) -> LiveReport | None:
+    def _live_part(self, stable: int, *, named: bool) -> LiveReport | None:
         if not self._live:
             return None
-        named = self._serial % self.NAME_EVERY == 1 or not self.counted
         return LiveReport(
             counted=self.counted,
             counts=self._counts(),

@@ -44,7 +44,7 @@ class LiveReport:
     stable: Timestamp
     """What the reporter takes as stable; receivers, who do not know each other, go by what senders say."""
     name: str
-    """What people call the reporter; not in every report."""
+    """What people call the reporter; not in the reports of a busy one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -390,10 +390,13 @@ def test_being_ready_is_told_at_once_and_often_while_others_are_not() -> None:
     assert reports.next_deadline() == NOW + millis(21)
 
 
-def test_names_are_told_in_some_reports_and_remembered() -> None:
+def test_names_are_told_while_nothing_arrives_and_remembered() -> None:
     reports = live()
     reports.name = "pricing"
-    assert [made(reports).name for _ in range(17)] == ["pricing", *[""] * 15, "pricing"]
+    assert made(reports).name == "pricing"
+    reports.data_arrived(1, NOW)
+    assert made(reports).name == ""
+    assert made(reports).name == "pricing"
     reports.count(R, NOW)
     told(reports, R, name="viewer")
     told(reports, R, serial=2)
