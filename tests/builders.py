@@ -174,11 +174,22 @@ def a_report(
 
 
 def a_live_part(
-    *, counted: bool = True, counts: Iterable[MemberId] = (), ready: int = 0, stable: int = 0, name: str = ""
+    *,
+    counted: bool = True,
+    counts: Iterable[MemberId] = (),
+    ready: int = 0,
+    applied: int = 0,
+    stable: int = 0,
+    name: str = "",
 ) -> LiveReport:
     """What a report says besides where views change."""
     return LiveReport(
-        counted=counted, counts=tuple(counts), ready=Timestamp(ready), stable=Timestamp(stable), name=name
+        counted=counted,
+        counts=tuple(counts),
+        ready=Timestamp(ready),
+        applied=Timestamp(applied),
+        stable=Timestamp(stable),
+        name=name,
     )
 
 

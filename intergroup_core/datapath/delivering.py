@@ -64,6 +64,7 @@ class Delivering(Incoming):
     def _apply(self, chunk: Chunk, now: Instant) -> None:
         (message,) = chunk.messages()
         change = decode_change(message.payload.tobytes())
+        self.reports.applied(message.timestamp)
         if change is not None and self._changed is not None:
             self._changed(change, message.source, message.seq, message.timestamp, now)
 

@@ -26,6 +26,8 @@ class FlatReports:
     """Room assumed of a member that has not reported yet."""
     MAX_COUNTED = 20_000
     """Members counted at most; further ones know themselves uncounted."""
+    MAX_AUDIENCE = 4_096
+    """Receivers remembered by name at most."""
     MAX_COUNTS = 64
     """Newly counted members named in one report; the others wait for the next."""
     UNSURE_PARTS = 8
@@ -52,6 +54,9 @@ class FlatReports:
         self._pins: dict[MemberId, tuple[int, int]] = {}
         self._live = False
         self._ready = Timestamp(0)
+        self._applied = Timestamp(0)
+        self._applied_anywhere = 0
+        self._audience: dict[MemberId, int] = {}
         self.name = ""
         """What this member calls itself in some of its reports."""
         self.names: dict[MemberId, str] = {}
@@ -86,15 +91,22 @@ class FlatReports:
             if member != self._me and member not in self._others:
                 self._others[member] = None
                 self._reports.pop(member, None)
+        if self._goes_by_senders():
+            for member in self._counted_receivers():
+                del self._others[member]
+                self._reports.pop(member, None)
         for member in gone & self._others.keys():
             # A sender that left is a receiver as long as it is heard; one that failed is soon forgotten.
             self._heard.setdefault(member, now)
+            self._audience.setdefault(member, now)
         self._changed()
         self._due_at = min(self._due_at, now)
 
     def count(self, member: MemberId, now: int) -> None:
         """Wait for a member's acknowledgments from now on."""
         if member == self._me or member in self._others or len(self._others) >= self.MAX_COUNTED:
+            return
+        if self._goes_by_senders() and member not in self._senders:
             return
         self._others[member] = None
         self._heard[member] = now
@@ -109,6 +121,10 @@ class FlatReports:
             self._changed()
         self._heard.pop(member, None)
         self._pins.pop(member, None)
+        self._leave_audience(member)
+
+    def _leave_audience(self, member: MemberId) -> None:
+        self._audience.pop(member, None)
         self.names.pop(member, None)
 
     def forget_silent(self, limit_ns: int, now: int) -> list[MemberId]:
@@ -120,6 +136,8 @@ class FlatReports:
         ]
         for member in silent:
             self.uncount(member)
+        for member in [member for member, at in self._audience.items() if now - at > limit_ns]:
+            self._leave_audience(member)
         return silent
 
     def pin(self, member: MemberId, acknowledged: int, until: int) -> None:
@@ -135,7 +153,10 @@ class FlatReports:
 
     @property
     def receivers(self) -> list[MemberId]:
-        """Members that are counted and do not send."""
+        """Members that were heard a short while ago and do not send."""
+        return [member for member in self._audience if member not in self._senders]
+
+    def _counted_receivers(self) -> list[MemberId]:
         return [member for member in self._others if member not in self._senders]
 
     @property
@@ -147,7 +168,7 @@ class FlatReports:
         """Whom this member counts and who does not know that yet."""
         if not self._live:
             return ()
-        unsure = [member for member in self.receivers if not self._knows_itself_counted(member)]
+        unsure = [member for member in self._counted_receivers() if not self._knows_itself_counted(member)]
         return tuple(unsure[: self.MAX_COUNTS])
 
     def _knows_itself_counted(self, member: MemberId) -> bool:
@@ -162,7 +183,13 @@ class FlatReports:
 
     def all_ready(self, change: int) -> bool:
         """Whether every sender of the view has said so."""
+        if self._applied_anywhere >= change:
+            return True  # one of them may be gone by now
         return all(self._ready_of(member) >= change for member in self._senders if member != self._me)
+
+    def applied(self, change: int) -> None:
+        """An ordered membership message took effect here."""
+        self._applied = Timestamp(change)
 
     def _ready_of(self, member: MemberId) -> int:
         known = self._reports.get(member)
@@ -180,6 +207,9 @@ class FlatReports:
 
     def received(self, report: Report, now: int = 0) -> bool:
         """Take a counted member's report; whether it was new."""
+        live = report.live
+        if live is not None:
+            self._overheard(report.member, live, now, current=report.view_tag == self._view_tag)
         if report.member not in self._others:
             return False
         known = self._reports.get(report.member)
@@ -187,11 +217,8 @@ class FlatReports:
             return False
         self._reports[report.member] = report
         self._heard[report.member] = now
-        live = report.live
         if live is not None and self._me in live.counts:
             self._confirmed.add(report.member)
-        if live is not None and live.name:
-            self.names[report.member] = live.name
         if live is not None and live.counted:
             self._pins.pop(report.member, None)
         elif self._live and report.member not in self._senders and self._sends:
@@ -206,6 +233,15 @@ class FlatReports:
             elif before <= self.window:
                 self.window = self._window()
         return True
+
+    def _overheard(self, member: MemberId, live: LiveReport, now: int, *, current: bool) -> None:
+        """What is worth knowing of anybody: that it is there, its name, and which changes took effect."""
+        if current:
+            self._applied_anywhere = max(self._applied_anywhere, live.applied)
+        if member not in self._senders and (member in self._audience or len(self._audience) < self.MAX_AUDIENCE):
+            self._audience[member] = now
+        if live.name and (member in self._audience or member in self._senders):
+            self.names[member] = live.name
 
     def stable(self, acknowledged: int) -> int:
         """What every counted member has, given what this one acknowledges."""
@@ -298,6 +334,7 @@ class FlatReports:
             counted=self.counted,
             counts=self._counts(),
             ready=self._ready,
+            applied=self._applied,
             stable=Timestamp(stable),
             name=self.name if named else "",
         )

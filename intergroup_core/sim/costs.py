@@ -20,6 +20,8 @@ from intergroup_core.sim.live_cluster import LiveCluster, Seat
 SENDERS = (2, 4, 8, 16)
 RECEIVERS = (0, 10, 100, 1_000)
 LIMIT_NS = 60 * SECOND
+JOIN_EVERY_NS = 5 * MILLISECOND
+"""Receivers come one after the other: their calls are not what is measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,9 @@ class Cost:
 def measure(senders: int, receivers: int) -> Iterator[Cost]:
     """A join, a leave and a crash in one group, each after the group has come to rest."""
     seats = [Seat(name=f"s{index}", busy=0.0) for index in range(senders)]
-    seats += [Seat(name=f"r{index}", sender=False, joins_at=SECOND) for index in range(receivers)]
+    seats += [
+        Seat(name=f"r{index}", sender=False, joins_at=SECOND + index * JOIN_EVERY_NS) for index in range(receivers)
+    ]
     seats.append(Seat(name="joiner", sender=False, joins_at=SECOND))
     cluster = LiveCluster(seed=1, seats=seats, config=_calm())
     joiner = len(seats) - 1

@@ -127,7 +127,7 @@ def encode_control(message: ControlMessage) -> tuple[FrameType, bytes]:
         report: list[object] = [message.serial, message.acknowledged, message.contiguous, message.room_frames]
         if message.live is not None:
             live = message.live
-            report += [live.counted, live.counts, live.ready, live.stable, live.name]
+            report += [live.counted, live.counts, live.ready, live.applied, live.stable, live.name]
         return FrameType.REPORT, msgpack.packb(report)
     kind = type(message)
     body = [_plain(getattr(message, name)) for name in _NAMES[kind]]
@@ -198,11 +198,12 @@ def _decode_report(sender: MemberId, view_tag: int, fields: Any) -> Report:
     values = array(fields)
     live: LiveReport | None = None
     if len(values) > FIXED_REPORT:
-        counted, counts, ready, stable, name = array(values[FIXED_REPORT:], 5)
+        counted, counts, ready, applied, stable, name = array(values[FIXED_REPORT:], 6)
         live = LiveReport(
             counted=truth(counted),
             counts=many(member)(counts),
             ready=timestamp(ready),
+            applied=timestamp(applied),
             stable=timestamp(stable),
             name=text(name),
         )

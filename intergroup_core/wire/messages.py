@@ -41,6 +41,8 @@ class LiveReport:
     """Members the reporter began to count a short while ago."""
     ready: Timestamp
     """The reporter has everything up to the ordered membership message with this timestamp (M13)."""
+    applied: Timestamp
+    """Of the last one that took effect there: then every sender had been ready for it."""
     stable: Timestamp
     """What the reporter takes as stable; receivers, who do not know each other, go by what senders say."""
     name: str

@@ -69,7 +69,9 @@ TOLD = Report(
 
 OLD, NEW = ViewId(Timestamp(TIMESTAMP - 9_000), OTHER, 3), ViewId(TIMESTAMP, SENDER, SEQ)
 BOUND = Timestamp(TIMESTAMP - 5)
-LIVE = replace(TOLD, live=LiveReport(counted=True, counts=(OTHER,), ready=TIMESTAMP, stable=BOUND, name="pricing"))
+LIVE = replace(
+    TOLD, live=LiveReport(counted=True, counts=(OTHER,), ready=TIMESTAMP, applied=BOUND, stable=BOUND, name="pricing")
+)
 ATTEMPT = 0x7FED_CBA9_8765_4321
 PEER, OTHER_PEER = Peer(SENDER, "pricing", "berlin"), Peer(OTHER, "Bücher", "")
 CUT = Cut(epoch=OLD, changes=BOUND, last=((SENDER, SEQ), (OTHER, 0)))
