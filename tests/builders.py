@@ -238,6 +238,7 @@ def a_sponsorship(
     position: int = START,
     activations: Mapping[MemberId, int] | None = None,
     promises: Mapping[MemberId, int] | None = None,
+    departed: Mapping[MemberId, int] | None = None,
     primary: bool = True,
 ) -> Sponsorship:
     """Where a newcomer may start; by default at the first message of a view."""
@@ -256,6 +257,7 @@ def a_sponsorship(
         acknowledged=Timestamp(position),
         activations=tuple(points.items()),
         promises=tuple((source, Timestamp(stamp)) for source, stamp in stamps.items()),
+        departed=tuple((departed or {}).items()),
         primary=primary,
     )
 

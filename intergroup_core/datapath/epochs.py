@@ -87,6 +87,12 @@ class Epochs(Outgoing):
                 last[source] = self._multicast.receptions[source].contiguous
         return Timestamp(changes), tuple(sorted(last.items()))
 
+    def knows_more(self, last: Mapping[MemberId, int]) -> bool:
+        """Whether a cut leaves out a source that is known here: then its makers know less than this member."""
+        return any(source not in last for source in self.members) or any(
+            source not in last for source in self.departed
+        )
+
     def has_passed(self, last: Mapping[MemberId, int]) -> bool:
         """Whether something was delivered here that lies beyond a cut (M5)."""
         assert self.order is not None

@@ -139,6 +139,7 @@ class Sponsor:
                 acknowledged=standing.path.acknowledged,
                 activations=activations,
                 promises=promises,
+                departed=tuple(sorted(standing.path.departed.items())),
                 primary=standing.quorum.primary,
             )
         )

@@ -123,7 +123,7 @@ class Following(Repairing):
         standing = self.standing
         assert standing.path is not None
         last = next(dict(cut.last) for cut in change.cuts if cut.epoch == standing.epoch)
-        if standing.path.has_passed(last):
+        if standing.path.has_passed(last) or standing.path.knows_more(last):
             self._take_gap("it had delivered what the others did not recover", now)
             return
         standing.path.halt()

@@ -14,6 +14,8 @@ class Stream(Protocol):
 
     acknowledged: Timestamp
     members: tuple[MemberId, ...]
+    departed: dict[MemberId, int]
+    """Sources that left in this epoch, and their last seq."""
     permitted: bool
     """Whether the quorum rule lets this member send data."""
 
@@ -49,6 +51,9 @@ class Stream(Protocol):
         self, bound: int, failed: Collection[MemberId], changed: int
     ) -> tuple[Timestamp, tuple[tuple[MemberId, int], ...]]:
         """Up to which membership messages take effect before the epoch ends, and every source's last seq in it."""
+
+    def knows_more(self, last: Mapping[MemberId, int]) -> bool:
+        """Whether a cut leaves out a source that is known here: then its makers know less than this member."""
 
     def has_passed(self, last: Mapping[MemberId, int]) -> bool:
         """Whether something beyond a cut was delivered here."""

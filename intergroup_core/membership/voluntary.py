@@ -42,6 +42,7 @@ class Voluntary(Course):
         standing.observe(answer.position)
         members = frozenset(peer.id for peer in answer.peers)
         standing.path = self._begin(activations, promises, answer.position, answer.epoch, members, now)
+        standing.path.departed.update(answer.departed)
         standing.roster = {}
         standing.install(answer.view, answer.peers, transitional=(), reasons={})
         self._learn_quorum(answer.view, answer.peers, primary=answer.primary)

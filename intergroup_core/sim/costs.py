@@ -46,6 +46,7 @@ def measure(senders: int, receivers: int) -> Iterator[Cost]:
     seats.append(Seat(name="joiner", sender=False, joins_at=SECOND))
     cluster = LiveCluster(seed=1, seats=seats, config=_calm())
     joiner = len(seats) - 1
+    cluster.run_for(2 * SECOND + receivers * JOIN_EVERY_NS)
     _until(cluster, lambda: _views_of(cluster, senders))
 
     def start() -> None:

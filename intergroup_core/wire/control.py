@@ -97,6 +97,7 @@ _BODIES: dict[FrameType, tuple[type[MembershipMessage], tuple[Decoder, ...]]] = 
             timestamp,
             many(activation),
             many(promise),
+            many(position),
             truth,
         ),
     ),

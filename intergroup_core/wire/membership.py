@@ -71,6 +71,8 @@ class Sponsorship:
     """Nothing above it is stable."""
     activations: tuple[tuple[MemberId, int], ...]
     promises: tuple[tuple[MemberId, Timestamp], ...]
+    departed: tuple[tuple[MemberId, int], ...]
+    """Sources that left in this epoch, and their last seq: others may not know that yet."""
     primary: bool
     """Whether the view has the quorum (M11)."""
 

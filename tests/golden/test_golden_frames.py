@@ -97,6 +97,7 @@ MEMBERSHIP: dict[str, MembershipMessage] = {
         acknowledged=Timestamp(BOUND - 1),
         activations=((SENDER, SEQ), (OTHER, 1)),
         promises=((SENDER, BOUND), (OTHER, TIMESTAMP)),
+        departed=((OTHER, SEQ),),
         primary=True,
     ),
     "sponsorship-refused": Sponsorship(
@@ -112,6 +113,7 @@ MEMBERSHIP: dict[str, MembershipMessage] = {
         acknowledged=BOUND,
         activations=(),
         promises=(),
+        departed=(),
         primary=False,
     ),
     "add-request": AddRequest(

@@ -21,6 +21,7 @@ from intergroup_core.sim.trace import (
     Delivered,
     Ended,
     Event,
+    GapAnnounced,
     Installed,
     Left,
     Ordered,
@@ -76,6 +77,8 @@ class History:
         installs: dict[MemberId, list[tuple[int, Installed]]] = defaultdict(list)
         sources = {member.id for member in trace.members if member.sender}
         self.crashed: set[MemberId] = set()
+        self.gapped: set[MemberId] = set()
+        """Incarnations that ended in a gap."""
         self.left: dict[MemberId, int] = {}
         """Where in the trace members left for good."""
         self.ended: dict[MemberId, Ended] = {}
@@ -88,6 +91,8 @@ class History:
                     sources.update(event.members)
                 case Crashed():
                     self.crashed.add(event.member)
+                case GapAnnounced():
+                    self.gapped.add(event.member)
                 case Left():
                     self.left[event.member] = position
                 case Ended():

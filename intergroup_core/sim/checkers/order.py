@@ -7,6 +7,7 @@ import numpy as np
 from intergroup_core.ids import MemberId, format_member
 from intergroup_core.sim.checkers.course import BEFORE_ANY, Ints, view_key
 from intergroup_core.sim.checkers.history import NEVER, UNKNOWN, Flags, History, Stream
+from intergroup_core.sim.checkers.synchrony import delivered_in
 from intergroup_core.sim.checkers.violation import Violation
 from intergroup_core.sim.trace import Event, Promised, Sent
 
@@ -234,16 +235,27 @@ def _skipped_by_source(history: History, stream: Stream) -> Flags:
 def _skipped_by_timestamp(history: History, stream: Stream) -> Flags:
     """In the last view of a member, all that belongs to it and lies below what the member delivered there.
 
-    Where nobody delivered a message, it belongs to the view it was sent in if its sender never came out of that.
+    Where nobody delivered a message, it belongs to the view it was sent in if its sender never came out of that. One
+    that took a gap may have delivered the end of the view first, as somebody did that went on: then it lacks what
+    that one lacks.
     """
+    nothing = np.zeros(history.count, dtype=bool)
     last = len(stream.course) - 1
-    there = stream.messages[(stream.ordinals == last) & (stream.messages != UNKNOWN)]
+    there = delivered_in(stream, last)
     if not len(there):
-        return np.zeros(history.count, dtype=bool)
+        return nothing
     view = int(stream.course.views[last])
     stayed = np.array([_ended_in(history, sender, view) for sender in history.senders], dtype=bool)
     belongs: Flags = (history.home == view) & (history.ordered_somewhere | stayed[history.source])
     belongs &= history.place < history.place[there].max()
+    if stream.member.id in history.gapped:
+        belongs[there] = False
+        for other in history.ordered_streams:
+            ordinal = int(other.course.ordinals[view])
+            if BEFORE_ANY < ordinal < len(other.course) - 1:
+                theirs = delivered_in(other, ordinal)
+                if np.isin(there, theirs).all() and not belongs[theirs].any():
+                    return nothing
     return belongs
 
 

@@ -48,6 +48,7 @@ class AStream:
     def __init__(self, members: Collection[MemberId] = (A, B, C), last_seq: int = 0) -> None:
         self.acknowledged = Timestamp(START)
         self.position = Timestamp(START)
+        self.departed: dict[MemberId, int] = {}
         self.members = tuple(members)
         self.permitted = True
         self.changed = Timestamp(START)
@@ -87,6 +88,9 @@ class AStream:
 
     def has_passed(self, last: Mapping[MemberId, int]) -> bool:
         return self.passed
+
+    def knows_more(self, last: Mapping[MemberId, int]) -> bool:
+        return False
 
     def finish(self, last: Mapping[MemberId, int], changes: int, now: Instant) -> None:
         self.finished = dict(last)
