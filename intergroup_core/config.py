@@ -196,6 +196,8 @@ class MembershipConfig:
     """Time for which a sponsor keeps what a newcomer may need while the newcomer is not yet counted (D7)."""
     forget_ms: Annotated[float, Between(10, 3_600_000)] = 3_000.0
     """Silence after which a receiver's acknowledgment is not waited for any more."""
+    max_senders: Annotated[int, Between(1, 256)] = 256
+    """Senders of a view at most: what members say to each other about them must fit a datagram."""
     linger_ms: Annotated[float, Between(0, 600_000)] = 1_000.0
     """Time for which a member that leaves still answers for what it sent, if that is not stable sooner."""
 

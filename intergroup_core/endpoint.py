@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from random import Random
 
-from intergroup_core.config import Config
+from intergroup_core.config import HEADER_BYTES, Config
 from intergroup_core.counters import Counters
 from intergroup_core.datapath.engines import Beginning
 from intergroup_core.datapath.path import DataPath
@@ -30,7 +30,9 @@ from intergroup_core.membership.states import State
 from intergroup_core.ports import Distances
 from intergroup_core.timers import earliest
 from intergroup_core.wire.control import encode_control
+from intergroup_core.wire.fields import MAX_TEXT
 from intergroup_core.wire.frames import FrameMaker
+from intergroup_core.wire.header import MAX_STORED_BYTES
 from intergroup_core.wire.membership import Farewell, MembershipMessage, Peer
 from intergroup_core.wire.messages import KeepAlive, RepairRequest, Report
 from intergroup_core.wire.parse import Arrival, parse
@@ -67,6 +69,12 @@ class Endpoint:
         site: str = "",
         record: bytes | None = None,
     ) -> None:
+        for what, text in (("name", name), ("site", site)):
+            if len(text.encode()) > MAX_TEXT:
+                raise LocalProtocolError(
+                    f"the {what} {text[:16]!r}... of a member of group {group} has {len(text.encode())} bytes; "
+                    f"at most {MAX_TEXT} are possible"
+                )
         self.me, self.name, self.group, self.service = me, name, group, service
         self.counters = Counters()
         self._fixed = view
@@ -110,6 +118,7 @@ class Endpoint:
             outbox=self._outbox,
             recovered=self._recovered,
             changed=self._membership.changed if self._membership is not None else None,
+            held_back=self._membership.held_back if self._membership is not None else None,
         )
 
     def _path_in(self, view: View, activations: Mapping[MemberId, int]) -> DataPath:
@@ -178,6 +187,9 @@ class Endpoint:
 
     def _say(self, message: MembershipMessage) -> None:
         kind, body = encode_control(message)
+        if len(body) > MAX_STORED_BYTES - HEADER_BYTES:
+            self.counters.drop("too large to say")
+            return
         tag = self._path.view_tag if self._path is not None else 0
         frame = self._maker(tag).single(kind, 0, 0, body)
         self.counters.membership_sent += 1

@@ -259,6 +259,7 @@ def a_sponsorship(
         promises=tuple((source, Timestamp(stamp)) for source, stamp in stamps.items()),
         departed=tuple((departed or {}).items()),
         primary=primary,
+        number=1,
     )
 
 
@@ -360,6 +361,7 @@ def a_membership_change(
         left=tuple(left),
         blocked=tuple(blocked),
         primary=primary,
+        number=100,
         again=again,
     )
 

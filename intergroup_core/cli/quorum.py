@@ -12,7 +12,7 @@ from intergroup_core.cli.ending import write_line
 from intergroup_core.cli.network import Group
 from intergroup_core.errors import ConfigError
 from intergroup_core.ids import ViewId
-from intergroup_core.membership.quorum import QuorumRecord
+from intergroup_core.membership.quorum import QuorumRecord, key_of
 from intergroup_core.runtime.home import HOME_VARIABLE, FileStateStore, Home, chosen_home
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
@@ -26,13 +26,14 @@ def show(group: Group, home: Directory = None) -> None:
 
     Example: intergroup quorum show prices --home /var/lib/intergroup
     """
-    with _store(group, home) as (_, store):
+    with _store(group, home) as (site, store):
         record = _record(store)
-        write_line(f"last agreed view  {record.last or 'none'}")
-        for site in sorted(record.sites):
-            write_line(f"  site            {site}")
+        write_line(f"last agreed view  {record.last or 'none'}, number {record.number}")
+        for key in sorted(record.sites):
+            write_line(f"  site            {_shown(key, site)}")
         for pending in record.pending:
-            write_line(f"unknown outcome   attempt {pending.attempt:x} of {', '.join(sorted(pending.sites))}")
+            shown = ", ".join(_shown(key, site) for key in sorted(pending.sites))
+            write_line(f"unknown outcome   attempt {pending.attempt:x}, number {pending.number}, of {shown}")
 
 
 @app.command()
@@ -55,12 +56,17 @@ def override(
         if record.last is None:
             raise ConfigError(f"this site has agreed to no view of group {group} yet; there is nothing to override")
         if not yes:
-            others = ", ".join(sorted(record.sites - {site})) or "no other site"
-            raise ConfigError(f"this gives up on {others}; if they will never come back, say so with --yes")
+            others = len(record.sites - {key_of(site)})
+            raise ConfigError(f"this gives up on {others} other sites; if they will never come back, say so with --yes")
         last = record.last
-        mine = QuorumRecord(ViewId(last.start, last.leader, last.leader_seq + 1), frozenset({site}))
+        view = ViewId(last.start, last.leader, last.leader_seq + 1)
+        mine = QuorumRecord(view, record.highest + 1, frozenset({key_of(site)}))
         store.save(mine.to_bytes())
         write_line(f"site {site} has the quorum of group {group} from its next start on")
+
+
+def _shown(key: int, site: str) -> str:
+    return f"{key:016x}, this one" if key == key_of(site) else f"{key:016x}"
 
 
 @contextmanager

@@ -50,6 +50,12 @@ class Delivering(Incoming):
         held = order.held_change
         if held is None:
             return False
+        if held > self._announced and self._held_back is not None:
+            self._announced = held
+            source, change = order.next_held()
+            parsed = decode_change(change)
+            if parsed is not None:
+                self._held_back(parsed, source, Timestamp(held))
         self.reports.ready(held, now.mono)
         if not self.reports.all_ready(held):
             return False
@@ -72,8 +78,10 @@ class Delivering(Incoming):
         acknowledged = self._delivery.acknowledged(self._clock.last)
         if self.order is not None and self.order is not self._delivery:
             acknowledged = self.order.acknowledged(acknowledged)
+        if self.delivering:
+            self._unpinned = Timestamp(acknowledged)
         acknowledged = self.reports.pinned(acknowledged, now.mono)
-        if acknowledged > self.acknowledged:
+        if acknowledged > self.acknowledged and self.delivering:
             self.acknowledged = Timestamp(acknowledged)
             self.reports.progressed(now.mono)
         stable = self.reports.stable(self.acknowledged)
@@ -100,7 +108,7 @@ class Delivering(Incoming):
 
     def pin(self, member: MemberId, until: int) -> None:
         """Acknowledge no further for a newcomer's sake, until it is counted (D7)."""
-        self.reports.pin(member, self.acknowledged, until)
+        self.reports.pin(member, self._unpinned, until)
 
     def hold_stability(self, start: int, until: int) -> None:
         """Receivers of a new view have to be heard before anything of it may become stable (D7)."""

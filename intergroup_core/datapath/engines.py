@@ -36,6 +36,8 @@ from intergroup_core.wire.run import Run
 
 Changed = Callable[[Change, MemberId, int, Timestamp, Instant], None]
 """An ordered membership message took its place: what it says, its sender, seq and timestamp."""
+HeldBack = Callable[[Change, MemberId, Timestamp], None]
+"""An ordered membership message is next, and others are about to be told that this member is ready for it."""
 MILLISECOND = 1_000_000
 
 
@@ -78,6 +80,7 @@ class Engines:
         outbox: Outbox | None = None,
         recovered: Callable[[MemberId, int, int], None] | None = None,
         changed: Changed | None = None,
+        held_back: HeldBack | None = None,
     ) -> None:
         self.me, self.service, self.counters = me, service, counters
         self.members: tuple[MemberId, ...] = tuple(beginning.activations)
@@ -90,6 +93,8 @@ class Engines:
         self._effects = effects
         self._chosen = chosen
         self._changed = changed
+        self._held_back = held_back
+        self._announced = 0
         points = dict(beginning.activations)
         followed = {source: point for source, point in points.items() if self._chooses(source)}
         if not sends and not live:
@@ -135,11 +140,13 @@ class Engines:
         self.departed: dict[MemberId, int] = {}
         """Sources that left in this epoch, and their last seq."""
         self._targets: dict[MemberId, int] = {}
+        self._learned: dict[MemberId, int] = {}
         self.wild: set[MemberId] = set()
         """Sources whose last frame had a timestamp not to be believed (D4)."""
+        self._unpinned = Timestamp(beginning.position)
         self.acknowledged = Timestamp(beginning.position)
         """Everything at or below is delivered here."""
-        self.stable = Timestamp(beginning.position)
+        self.stable = Timestamp(0 if live else beginning.position)
         """Everything at or below is delivered at every counted member."""
 
     def _chooses(self, source: MemberId) -> bool:

@@ -36,7 +36,7 @@ class Epochs(Outgoing):
         if self.order is None or self._multicast is None:
             return ()
         found = [
-            (source, reception.contiguous, Timestamp(reception.promise))
+            (source, reception.contiguous, Timestamp(max(reception.promise, self._learned.get(source, 0))))
             for source in self.order.sources
             if source not in survivors and (reception := self._multicast.receptions.get(source)) is not None
         ]
@@ -87,11 +87,18 @@ class Epochs(Outgoing):
                 last[source] = self._multicast.receptions[source].contiguous
         return Timestamp(changes), tuple(sorted(last.items()))
 
+    def learn(self, promises: Mapping[MemberId, int], survivors: Collection[MemberId]) -> None:
+        """What an attempt taught holds for later ones, or a later cut could lie below one that somebody installed (M4).
+
+        Everything up to the best promise known is here, and whoever took part has said where it stops (D11).
+        """
+        for source, promise in promises.items():
+            self._learned[source] = max(self._learned.get(source, 0), promise)
+        self._learned.update(dict.fromkeys(survivors, int(MAX_TIMESTAMP)))
+
     def knows_more(self, last: Mapping[MemberId, int]) -> bool:
         """Whether a cut leaves out a source that is known here: then its makers know less than this member."""
-        return any(source not in last for source in self.members) or any(
-            source not in last for source in self.departed
-        )
+        return any(source not in last for source in self.members) or any(source not in last for source in self.departed)
 
     def has_passed(self, last: Mapping[MemberId, int]) -> bool:
         """Whether something was delivered here that lies beyond a cut (M5)."""
@@ -118,7 +125,10 @@ class Epochs(Outgoing):
         self.view_tag = view_tag
         self.members = tuple(activations)
         self._targets.clear()
+        self._learned.clear()
         self.departed.clear()
+        # The rest of the old epoch counts for nothing here: what others stamped since may lie above the new start.
+        self.acknowledged = Timestamp(min(self.acknowledged, start))
         self.wild.clear()
         for source in [source for source in multicast.receptions if source not in activations]:
             multicast.forget(source)

@@ -143,6 +143,8 @@ class Incoming(Engines):
         assert self.order is not None
         assert self._multicast is not None
         assert self._guard is not None
+        # A late copy of a request may name a first frame that is long behind.
+        activation = max(activation, self.departed.get(source, 0) + 1)
         if source not in self.order:
             self._multicast.follow(source, activation, promise)
             self._guard.follow(source, promise, now.mono)

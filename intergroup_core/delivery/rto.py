@@ -190,6 +190,13 @@ class ReliableTimestampOrdered:
                 break
         return taken
 
+    def next_held(self) -> tuple[MemberId, bytes]:
+        """The sender and the body of the ordered membership message that waits for `release`."""
+        source = self._least()
+        assert source is not None
+        (message,) = source.queue[0].messages()
+        return source.id, message.payload.tobytes()
+
     def release(self, timestamp: int) -> None:
         """Every sender has everything up to this ordered membership message: it may take effect (M13)."""
         self._released = max(self._released, timestamp)

@@ -26,6 +26,12 @@ class FlatReports:
     """Room assumed of a member that has not reported yet."""
     MAX_COUNTED = 20_000
     """Members counted at most; further ones know themselves uncounted."""
+    COUNTING_TIMES = 2
+    """Idle times of reports for which a new sender goes by what the others take as stable."""
+    MAX_PINS = 256
+    """Newcomers waited for at a time."""
+    MAX_LEASED = 4_096
+    """Newcomers remembered that had their lease."""
     MAX_AUDIENCE = 4_096
     """Receivers remembered by name at most."""
     MAX_COUNTS = 64
@@ -52,10 +58,14 @@ class FlatReports:
         self._senders: frozenset[MemberId] = frozenset()
         self._confirmed: set[MemberId] = set()
         self._pins: dict[MemberId, tuple[int, int]] = {}
+        self._leased: dict[MemberId, None] = {}
         self._live = False
         self._ready = Timestamp(0)
         self._applied = Timestamp(0)
         self._applied_anywhere = 0
+        self._unsure_until = 0
+        self._is_unsure = False
+        self._frozen = Timestamp(0)
         self._audience: dict[MemberId, int] = {}
         self.name = ""
         """What this member calls itself in some of its reports."""
@@ -77,6 +87,10 @@ class FlatReports:
 
     def enter(self, view_tag: int, senders: Collection[MemberId], activation: int | None, now: int) -> None:
         """A view: its senders are counted, and receivers that were; `activation` is this member's own, if it sends."""
+        if self._live and activation is not None and not self._sends:
+            # It has not counted anybody while it only received: others know better for a while.
+            self._unsure_until = now + self.COUNTING_TIMES * self._idle_ns
+            self._frozen = self._least_of_others
         self._live = True
         if view_tag != self._view_tag:
             self._confirmed.clear()
@@ -141,11 +155,24 @@ class FlatReports:
         return silent
 
     def pin(self, member: MemberId, acknowledged: int, until: int) -> None:
-        """Acknowledge no further for a newcomer's sake, until it knows itself counted or the time is over (D7)."""
-        self._pins[member] = (acknowledged, until)
+        """Acknowledge no further for a newcomer's sake, until it knows itself counted or the time is over (D7).
+
+        One lease each: a newcomer that is heard and does not hear must not hold everybody back for ever.
+        """
+        if member == self._me or (member not in self._leased and len(self._pins) < self.MAX_PINS):
+            self._pins[member] = (acknowledged, until)
+        elif member in self._pins and self._pins[member][0] < acknowledged:
+            self._pins[member] = (acknowledged, self._pins[member][1])
+        if member != self._me and member not in self._leased:
+            self._leased[member] = None
+            if len(self._leased) > self.MAX_LEASED:
+                self._leased.pop(next(iter(self._leased)))
 
     def pinned(self, acknowledged: int, now: int) -> int:
         """What this member may acknowledge, given who still starts from an earlier point."""
+        if self._unsure_until and self._is_unsure is not (now < self._unsure_until):
+            self._is_unsure = now < self._unsure_until
+            self._changed()
         if self._pins:
             self._pins = {member: pin for member, pin in self._pins.items() if now < pin[1]}
             acknowledged = min(acknowledged, *(pin[0] for pin in self._pins.values())) if self._pins else acknowledged
@@ -245,7 +272,7 @@ class FlatReports:
 
     def stable(self, acknowledged: int) -> int:
         """What every counted member has, given what this one acknowledges."""
-        return min(acknowledged, self._least_of_others) if self._others else acknowledged
+        return min(acknowledged, self._least_of_others) if self._others or self._is_unsure else acknowledged
 
     def lowest_contiguous(self, source: MemberId) -> int:
         """The last seq of a source that every other counted member has; without others, anything."""
@@ -258,6 +285,9 @@ class FlatReports:
     def _least(self) -> Timestamp:
         """What all others have, as far as this member can tell."""
         reports = self._reports
+        if self._is_unsure:
+            told = [self._stable_told_by(member) for member in self._senders if member != self._me]
+            return Timestamp(max(self._frozen, min(told, default=0)))
         heard = (self._senders if self._goes_by_senders() else self._others.keys()) - {self._me}
         if any(member not in reports for member in heard):
             return Timestamp(0)
@@ -268,9 +298,13 @@ class FlatReports:
         return self._live and bool(self._senders) and self._me not in self._senders
 
     def _told_by(self, report: Report) -> int:
-        if not self._goes_by_senders():
-            return report.acknowledged
-        return report.live.stable if report.live is not None else 0
+        if self._is_unsure or self._goes_by_senders():
+            return report.live.stable if report.live is not None else 0
+        return report.acknowledged
+
+    def _stable_told_by(self, member: MemberId) -> int:
+        report = self._reports.get(member)
+        return report.live.stable if report is not None and report.live is not None else 0
 
     def _contiguous(self, report: Report | None, source: MemberId) -> int:
         """How far a member has a source; a member that does not follow it holds nobody back."""
@@ -305,7 +339,8 @@ class FlatReports:
 
     def next_deadline(self) -> int:
         """When a report is due, or a pin ends and there may be something to tell."""
-        return min(self._due_at, *(until for _, until in self._pins.values())) if self._pins else self._due_at
+        due = min(self._due_at, self._unsure_until) if self._is_unsure else self._due_at
+        return min(due, *(until for _, until in self._pins.values())) if self._pins else due
 
     def make(
         self, acknowledged: int, contiguous: dict[MemberId, int], room_frames: int, now: int, stable: int = 0

@@ -141,5 +141,6 @@ class Sponsor:
                 promises=promises,
                 departed=tuple(sorted(standing.path.departed.items())),
                 primary=standing.quorum.primary,
+                number=standing.quorum.record.number,
             )
         )

@@ -40,6 +40,10 @@ class Consensus:
         """The proposed membership."""
         return self.procs - self.fails
 
+    def has_room_for(self, join: Join, most: int) -> bool:
+        """Whether the next view can hold everybody that a Join brings along."""
+        return len(self.procs | set(join.procs) | {join.member}) <= 2 * most
+
     def considers(self, process: MemberId) -> bool:
         """A process was heard that is not part of this yet; whether that is new."""
         if process in self.procs:

@@ -107,6 +107,7 @@ class Course(ABC):
         self._following = None
         self._foreign_since = None
         self._silent_since = now.mono
+        self._linger_until = None
         self.standing.watch(self.standing.senders, now)
         self._enter(state, reason)
         if state is State.RECEIVER and self._wants_to_send and self._leaving is None:

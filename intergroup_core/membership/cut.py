@@ -18,6 +18,8 @@ class Ending:
     targets: dict[MemberId, int]
     """Seqs up to which somebody has each source."""
     failed: frozenset[MemberId]
+    promises: dict[MemberId, int]
+    """The best promise known of each of them."""
     changed: Timestamp
     """The last ordered membership message that took effect at any of them."""
 
@@ -38,4 +40,4 @@ def ending_of(survivors: Iterable[RecoveryInfo]) -> Ending:
     failed = frozenset(targets)
     targets.update((info.member, info.last_seq) for info in infos)
     bound = Timestamp(min(promises.values(), default=MAX_TIMESTAMP))
-    return Ending(bound, targets, failed, Timestamp(max(info.changed for info in infos)))
+    return Ending(bound, targets, failed, promises, Timestamp(max(info.changed for info in infos)))

@@ -81,7 +81,9 @@ class Following(Repairing):
             branches=[str(cut.epoch) for cut in change.cuts if cut.epoch != old],
         )
         primary = change.primary
-        standing.quorum.installed(change.view, standing.sites(peers), primary=primary, attempt=change.attempt)
+        standing.quorum.installed(change.view, change.number, standing.sites(peers), primary=primary)
+        if not primary:
+            standing.quorum.abandoned(change.attempt)
         if standing.is_sender():
             standing.persist()
         for process in shunned:

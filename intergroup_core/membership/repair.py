@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from intergroup_core.ids import Instant, MemberId, Timestamp, ViewId
 from intergroup_core.membership.consensus import Consensus, Verdict
 from intergroup_core.membership.cut import Ending, ending_of
-from intergroup_core.membership.quorum import QuorumRecord, newest
+from intergroup_core.membership.quorum import QuorumRecord, next_number
 from intergroup_core.membership.standing import Standing
 from intergroup_core.membership.states import State
 from intergroup_core.wire.membership import (
@@ -220,7 +220,10 @@ class Repair:
             changes, last = path.kept(ending.bound, ending.failed, ending.changed)
             cut = Cut(epoch=standing.epoch, changes=changes, last=last)
         infos = self._infos[self._attempt]
-        standing.quorum.attempting(self._attempt, newest(self._records()).last, standing.sites(self._next_peers()))
+        if self._ending is not None and path is not None:
+            path.learn(self._ending.promises, self._survivors())
+        number = next_number(self._records())
+        standing.quorum.attempting(self._attempt, number, standing.sites(self._next_peers()))
         standing.persist()
         first = infos[consensus.me].last_seq + 1
         ready = ReadyToCommit(member=consensus.me, attempt=self._attempt, first_seq=first, cut=cut)
@@ -276,6 +279,7 @@ class Repair:
             left=tuple(sorted(process for process in self.consensus.members if infos[process].leaving)),
             blocked=tuple(sorted(self.blocked)),
             primary=standing.quorum.decide(self._records(), standing.sites(peers)),
+            number=next_number(self._records()),
             again=False,
         )
 

@@ -75,6 +75,7 @@ class Repairing(Voluntary):
         if standing.path is not None:
             standing.path.halt()
         self._sponsor.forget_all()
+        self._linger_until = None
         leaving = self._leave_sent and self._leave_is_final()
         procs = {*standing.senders, *fellows}
         self._repair = Repair(standing, procs, leaving=leaving, serial=self._serial, now=now)
@@ -97,6 +98,9 @@ class Repairing(Voluntary):
         standing = self.standing
         if join.member in standing.blocks or self._helped_behind(join, now):
             self._counters.membership_ignored += 1
+            return
+        if not self._repair.consensus.has_room_for(join, self._config.max_senders):
+            self._counters.drop("senders")
             return
         if join.epoch is not None and join.epoch != standing.epoch and not standing.history.has(join.epoch):
             self._ask_for_change(join.epoch.tag, now)

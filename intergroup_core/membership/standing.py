@@ -13,7 +13,7 @@ from intergroup_core.ids import Instant, MemberId, Timestamp, View, ViewId, form
 from intergroup_core.membership.blocks import BlockSet
 from intergroup_core.membership.detector import FaultDetector
 from intergroup_core.membership.history import History
-from intergroup_core.membership.quorum import Quorum
+from intergroup_core.membership.quorum import Quorum, key_of
 from intergroup_core.membership.stream import Stream
 from intergroup_core.wire.membership import MembershipMessage, Peer
 
@@ -90,9 +90,9 @@ class Standing:
     def watch(self, members: Collection[MemberId], now: Instant) -> None:
         self.detector.watch((member for member in members if member != self.me.id), now.mono)
 
-    def sites(self, peers: Collection[Peer]) -> list[str]:
+    def sites(self, peers: Collection[Peer]) -> list[int]:
         """The identities that quorums count; a member without a site counts as one by itself."""
-        return [peer.site or format_member(peer.id) for peer in peers]
+        return [key_of(peer.site or format_member(peer.id)) for peer in peers]
 
     def persist(self) -> None:
         """Make the quorum record durable, for senders vote with it."""

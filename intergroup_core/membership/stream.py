@@ -52,6 +52,9 @@ class Stream(Protocol):
     ) -> tuple[Timestamp, tuple[tuple[MemberId, int], ...]]:
         """Up to which membership messages take effect before the epoch ends, and every source's last seq in it."""
 
+    def learn(self, promises: Mapping[MemberId, int], survivors: Collection[MemberId]) -> None:
+        """What an attempt taught of the epoch's sources holds for later attempts too."""
+
     def knows_more(self, last: Mapping[MemberId, int]) -> bool:
         """Whether a cut leaves out a source that is known here: then its makers know less than this member."""
 

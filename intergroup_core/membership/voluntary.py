@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from intergroup_core.effects import Left
-from intergroup_core.ids import Instant, MemberId, ViewId
+from intergroup_core.ids import Instant, MemberId, Timestamp, ViewId
 from intergroup_core.membership.course import Course
 from intergroup_core.membership.states import (
     Changed,
@@ -14,6 +14,7 @@ from intergroup_core.membership.states import (
 from intergroup_core.wire.membership import (
     Add,
     AddRequest,
+    Change,
     Leave,
     MembershipChange,
     Peer,
@@ -45,14 +46,14 @@ class Voluntary(Course):
         standing.path.departed.update(answer.departed)
         standing.roster = {}
         standing.install(answer.view, answer.peers, transitional=(), reasons={})
-        self._learn_quorum(answer.view, answer.peers, primary=answer.primary)
+        self._learn_quorum(answer.view, answer.number, answer.peers, primary=answer.primary)
         standing.path.enter_view(members, now)
         self._settled(State.RECEIVER, "sponsored", now)
 
-    def _learn_quorum(self, view: ViewId, peers: Collection[Peer], *, primary: bool) -> None:
+    def _learn_quorum(self, view: ViewId, number: int, peers: Collection[Peer], *, primary: bool) -> None:
         """A view this member came into without a repair of its own."""
         standing = self.standing
-        standing.quorum.installed(view, standing.sites(peers), primary=primary, attempt=None)
+        standing.quorum.installed(view, number, standing.sites(peers), primary=primary)
         assert standing.path is not None
         standing.path.permitted = standing.quorum.may_send
 
@@ -68,7 +69,7 @@ class Voluntary(Course):
         standing.roster = {}
         peers = [entry.peer for entry in change.entries]
         standing.install(change.view, peers, transitional=(), reasons={})
-        self._learn_quorum(change.view, peers, primary=change.primary)
+        self._learn_quorum(change.view, change.number, peers, primary=change.primary)
         standing.path.enter_view(counted, now)
         self._settled(State.RECEIVER, "first view", now)
 
@@ -108,6 +109,12 @@ class Voluntary(Course):
             return
         if now.mono < self._asked.get(request.member, 0):
             return  # its Add is on its way
+        if standing.path is not None and request.first_seq <= standing.path.departed.get(request.member, 0):
+            self._counters.membership_ignored += 1  # it was asked before the member left again
+            return
+        if len(standing.roster) >= self._config.max_senders:
+            self._counters.drop("senders")
+            return
         self._asked = {member: until for member, until in self._asked.items() if now.mono < until}
         self._asked[request.member] = now.mono + standing.ns(self._config.sponsor_ms)
         assert standing.path is not None
@@ -139,7 +146,7 @@ class Voluntary(Course):
                 if changed.source not in standing.roster:
                     return
                 if reason == "silence" and len(standing.roster) == 1:
-                    self._stays(changed.source, now)
+                    self._stays(changed.source, changed.timestamp, now)
                     return
                 standing.path.source_left(changed.source, changed.timestamp, changed.seq)
                 peers = [peer for peer in standing.roster.values() if peer.id != changed.source]
@@ -147,7 +154,8 @@ class Voluntary(Course):
         transitional = [peer.id for peer in peers if peer.id in standing.roster]
         standing.install(view, peers, transitional=transitional, reasons=reasons)
         if standing.quorum.primary:
-            standing.quorum.installed(view, standing.sites(peers), primary=True, attempt=None)
+            number = standing.quorum.record.number + 1
+            standing.quorum.installed(view, number, standing.sites(peers), primary=True)
             if standing.is_sender():
                 standing.persist()
         if not self._finishing:
@@ -162,6 +170,8 @@ class Voluntary(Course):
             standing.path.enter_view(standing.senders, now)
             self._leave_sent = False
             self._settled(State.SENDER, "added", now)
+            if not self._wants_to_send and not self._has_unsent():
+                self._to_receiver("silence", now)  # somebody acted on a request of long ago
             return
         standing.path.enter_view(standing.senders, now)
         standing.watch(standing.senders, now)
@@ -172,8 +182,26 @@ class Voluntary(Course):
         elif self.state is State.TO_SENDER and not standing.senders:
             self._start_repair("no senders", now)
 
-    def _stays(self, source: MemberId, now: Instant) -> None:
+    def held_back(self, change: Change, source: MemberId, timestamp: Timestamp) -> None:
+        """Before others hear that this member is ready for a change, it remembers that the view may come (M11)."""
+        standing = self.standing
+        if not standing.quorum.primary or not standing.is_sender():
+            return
+        if isinstance(change, Add):
+            peers = [*standing.roster.values(), change.peer]
+        else:
+            peers = [peer for peer in standing.roster.values() if peer.id != source]
+        number = standing.quorum.record.number + 1
+        standing.quorum.attempting(self._voluntary_attempt(timestamp), number, standing.sites(peers))
+        standing.persist()
+
+    def _voluntary_attempt(self, timestamp: Timestamp) -> int:
+        """A name for the attempt that an ordered message is."""
+        return int(timestamp)
+
+    def _stays(self, source: MemberId, timestamp: Timestamp, now: Instant) -> None:
         """The last sender does not leave for silence, whatever it thought when it said so (M14)."""
+        self.standing.quorum.abandoned(self._voluntary_attempt(timestamp))
         if source == self.standing.me.id:
             self._leave_sent = False
             if not self._finishing:

@@ -211,8 +211,11 @@ class LiveCluster:
         self.at_seat(index, LiveMember.crash)
 
     def restart(self, index: int) -> None:
-        """Start a seat's process again, if it crashed or left."""
-        if self._running[index] is not None:
+        """Start a seat's process again, if it crashed or left; one that is still leaving goes first."""
+        running = self._running[index]
+        if running is not None and running.alive and running.leaving and not self.ended:
+            self.scheduler.after(QUIET_STEP_NS, self.restart, index)
+        elif running is not None:
             self.join(index)
 
     def at_seat(self, index: int, act: Callable[[LiveMember], object]) -> None:

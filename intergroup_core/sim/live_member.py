@@ -42,6 +42,7 @@ class LiveMember(SimMember):
         self.gaps: list[str] = []
         self.views = 0
         """Installed by this incarnation."""
+        self.leaving = False
         self.left = False
         self._named = named
         self._persist = persist
@@ -91,6 +92,7 @@ class LiveMember(SimMember):
 
     def leave(self) -> None:
         if self.alive and not self._paused and self.state != "left":
+            self.leaving = True
             if self.application is not None:
                 self.application.stop()
             self._perform(self.endpoint.leave(self.clock.now()))

@@ -65,14 +65,6 @@ def the_rest_of_a_view_is_not_delivered(right: Wrong) -> Wrong:
 
 
 @_bug(DataPath, "halt")
-def delivery_goes_on_in_a_repair(right: Wrong) -> Wrong:
-    def wrong(self: Any) -> None:
-        self.stamping = False
-
-    return wrong
-
-
-@_bug(DataPath, "halt")
 def stamping_goes_on_in_a_repair(right: Wrong) -> Wrong:
     def wrong(self: Any) -> None:
         self.delivering = False
@@ -102,11 +94,6 @@ def the_cut_is_too_low(right: Wrong) -> Wrong:
 @_bug(Repair, "said_ready_for")
 def any_change_is_installed(right: Wrong) -> Wrong:
     return lambda self, attempt: True
-
-
-@_bug(FlatReports, "all_ready")
-def voluntary_changes_wait_for_nobody(right: Wrong) -> Wrong:
-    return lambda self, change: True
 
 
 @_bug(DataPath, "receive_run")

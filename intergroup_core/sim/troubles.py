@@ -35,8 +35,10 @@ def arrange(cluster: LiveCluster, faults: Sequence[Fault | Change]) -> None:
         match fault:
             case Crash():
                 at(fault.at, cluster.crash, fault.member)
-            case Join() | Restart():
+            case Join():
                 at(fault.at, cluster.join, fault.member)
+            case Restart():
+                at(fault.at, cluster.restart, fault.member)
             case Leave():
                 at(fault.at, cluster.leave, fault.member)
             case StartSending():

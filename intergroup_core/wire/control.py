@@ -99,6 +99,7 @@ _BODIES: dict[FrameType, tuple[type[MembershipMessage], tuple[Decoder, ...]]] = 
             many(promise),
             many(position),
             truth,
+            serial,
         ),
     ),
     FrameType.ADD_REQUEST: (AddRequest, (text, text, member, view_id, first_seq, timestamp)),
@@ -111,7 +112,7 @@ _BODIES: dict[FrameType, tuple[type[MembershipMessage], tuple[Decoder, ...]]] = 
     FrameType.READY: (ReadyToCommit, (serial, first_seq, _optional_cut)),
     FrameType.MEMBERSHIP: (
         MembershipChange,
-        (serial, view_id, many(_entry), many(_cut), many(member), many(member), truth, truth),
+        (serial, view_id, many(_entry), many(_cut), many(member), many(member), truth, serial, truth),
     ),
     FrameType.VIEW_REQUEST: (ViewRequest, (optional_view_id, integer)),
     FrameType.FAREWELL: (Farewell, ()),

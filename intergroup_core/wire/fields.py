@@ -10,8 +10,8 @@ from intergroup_core.wire.header import MAX_SEQ
 
 MAX_ITEMS = 4_096
 """Entries in any list of a message."""
-MAX_TEXT = 255
-"""Characters of a name, a site or a reason."""
+MAX_TEXT = 64
+"""Bytes of a name, a site or a reason."""
 MAX_RECORD = 16_384
 """Bytes of a quorum record."""
 _MAX_MEMBER = (1 << 64) - 1
@@ -62,7 +62,7 @@ def truth(value: Any) -> bool:
 
 
 def text(value: Any) -> str:
-    if type(value) is not str or len(value) > MAX_TEXT:
+    if type(value) is not str or len(value.encode()) > MAX_TEXT:
         raise BadBody
     return value
 
@@ -78,6 +78,10 @@ def member(value: Any) -> MemberId:
     if not identity:
         raise BadBody
     return MemberId(identity)
+
+
+def site_key(value: Any) -> int:
+    return integer(value, _MAX_MEMBER)
 
 
 def timestamp(value: Any) -> Timestamp:

@@ -75,6 +75,8 @@ class Sponsorship:
     """Sources that left in this epoch, and their last seq: others may not know that yet."""
     primary: bool
     """Whether the view has the quorum (M11)."""
+    number: int
+    """Of the view, for quorums."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +181,8 @@ class MembershipChange:
     """Of those left out, the ones that could not be recovered from."""
     primary: bool
     """Whether this component has the quorum (M11)."""
+    number: int
+    """Of the attempt, for quorums."""
     again: bool
     """Said once more, to one that missed it."""
 

@@ -75,7 +75,8 @@ LIVE = replace(
 ATTEMPT = 0x7FED_CBA9_8765_4321
 PEER, OTHER_PEER = Peer(SENDER, "pricing", "berlin"), Peer(OTHER, "Bücher", "")
 CUT = Cut(epoch=OLD, changes=BOUND, last=((SENDER, SEQ), (OTHER, 0)))
-RECORD = QuorumRecord(OLD, frozenset({"berlin", "oslo"}), (Pending(ATTEMPT, OLD, frozenset({"oslo"})),)).to_bytes()
+REMEMBERED = QuorumRecord(OLD, 3, frozenset({5, 1 << 63}), (Pending(ATTEMPT, 4, frozenset({5})),))
+RECORD = REMEMBERED.to_bytes()
 CHANGES: dict[str, Change] = {
     "change-add": Add(peer=PEER, first_seq=SEQ),
     "change-leave": Leave(reason="silence"),
@@ -99,6 +100,7 @@ MEMBERSHIP: dict[str, MembershipMessage] = {
         promises=((SENDER, BOUND), (OTHER, TIMESTAMP)),
         departed=((OTHER, SEQ),),
         primary=True,
+        number=3,
     ),
     "sponsorship-refused": Sponsorship(
         member=SENDER,
@@ -115,6 +117,7 @@ MEMBERSHIP: dict[str, MembershipMessage] = {
         promises=(),
         departed=(),
         primary=False,
+        number=3,
     ),
     "add-request": AddRequest(
         member=SENDER, name="pricing", site="berlin", sponsor=OTHER, epoch=OLD, first_seq=SEQ, clock=TIMESTAMP
@@ -146,6 +149,7 @@ MEMBERSHIP: dict[str, MembershipMessage] = {
         left=(SENDER,),
         blocked=(OTHER,),
         primary=True,
+        number=3,
         again=False,
     ),
     "view-request": ViewRequest(member=SENDER, epoch=OLD, tag=VIEW_TAG),
@@ -265,7 +269,7 @@ def test_the_quorum_record_on_file_is_read() -> None:
     (info,) = parsed_golden("recovery-info")
     assert isinstance(info, RecoveryInfo)
     record = QuorumRecord.from_bytes(info.record)
-    assert record == QuorumRecord(OLD, frozenset({"berlin", "oslo"}), (Pending(ATTEMPT, OLD, frozenset({"oslo"})),))
+    assert record == REMEMBERED
 
 
 def test_the_repairs_on_file_carry_the_stored_frames_verbatim() -> None:

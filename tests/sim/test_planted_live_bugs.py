@@ -18,7 +18,7 @@ from intergroup_core.sim.mutations import planted
 from intergroup_core.sim.network import Conditions
 from intergroup_core.sim.workload import Workload
 
-SEEDS = range(1, 8)
+SEEDS = range(1, 6)
 DURATION_NS = 9 * SECOND
 SERVICES = (Service.RTO, Service.RSO, Service.RTO, Service.UU, Service.RTO)
 
@@ -38,7 +38,7 @@ def a_restless_cluster(seed: int) -> LiveCluster:
         seats=seats,
         config=Config.test(),
         conditions=Conditions(loss=0.08, duplicate=0.02, reorder=0.02, jitter_ns=2 * MILLISECOND, coalesce=0.8),
-        workload=Workload(rate=40, large=0.05, answer=0.05),
+        workload=Workload(rate=25, large=0.05, answer=0.05),
         faults=[
             Lossy(at=1_700 * MILLISECOND, until=2_500 * MILLISECOND, links=frozenset({(victim, seed % 3)}), loss=1.0),
             Crash(at=2 * SECOND, member=victim),
@@ -47,7 +47,7 @@ def a_restless_cluster(seed: int) -> LiveCluster:
             Lossy(at=7_500 * MILLISECOND, until=8_500 * MILLISECOND, links=frozenset({(0, 1)}), loss=1.0),
             Leave(at=8 * SECOND, member=2),
         ],
-        quiet_limit_ns=12 * SECOND,
+        quiet_limit_ns=8 * SECOND,
     )
 
 
@@ -63,11 +63,23 @@ def a_cluster_with_a_receiver_ahead(seed: int) -> LiveCluster:
             Lossy(at=3 * SECOND, until=3_500 * MILLISECOND, links=deaf, loss=1.0),
             Crash(at=3_400 * MILLISECOND, member=0),
         ],
-        quiet_limit_ns=12 * SECOND,
+        quiet_limit_ns=8 * SECOND,
     )
 
 
-CLUSTERS = (*((a_restless_cluster, seed) for seed in SEEDS), (a_cluster_with_a_receiver_ahead, 1))
+def a_cluster_that_is_left(seed: int) -> LiveCluster:
+    """A sender goes while it has much to say."""
+    leave = Leave(at=2 * SECOND, member=1)
+    return LiveCluster(
+        seed=seed, senders=3, receivers=1, workload=Workload(rate=100), faults=[leave], quiet_limit_ns=8 * SECOND
+    )
+
+
+CLUSTERS = (
+    (a_cluster_with_a_receiver_ahead, 1),
+    (a_cluster_that_is_left, 1),
+    *((a_restless_cluster, seed) for seed in SEEDS),
+)
 
 
 def broken_by(make: Callable[[int], LiveCluster], seed: int) -> str | None:

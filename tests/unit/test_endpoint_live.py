@@ -9,7 +9,7 @@ from intergroup_core.effects import Counted, Effect, Gap, Install, Left, Order, 
 from intergroup_core.endpoint import Endpoint
 from intergroup_core.errors import Backpressure, LocalProtocolError, NoQuorum
 from intergroup_core.ids import MemberId, Service, View, timestamp_span
-from intergroup_core.membership.quorum import QuorumRecord
+from intergroup_core.membership.quorum import QuorumRecord, key_of
 from intergroup_core.wire.membership import AddRequest, FailureBlock, Farewell, Solicitation
 from intergroup_core.wire.messages import KeepAlive, RepairRequest, Report
 from intergroup_core.wire.run import Run
@@ -197,7 +197,7 @@ def test_after_leaving_nothing_is_accepted() -> None:
 
 
 def test_a_sender_without_a_quorum_is_told_so() -> None:
-    record = QuorumRecord(VIEW.id, frozenset("abc")).to_bytes()
+    record = QuorumRecord(VIEW.id, 1, frozenset(map(key_of, "abc"))).to_bytes()
     endpoint = alone(config=a_config(group={"quorum": "majority"}), record=record, site="a")
     with pytest.raises(NoQuorum, match="majority"):
         endpoint.send([b"mine"], after(millis(1_001)))

@@ -49,6 +49,7 @@ class AStream:
         self.acknowledged = Timestamp(START)
         self.position = Timestamp(START)
         self.departed: dict[MemberId, int] = {}
+        self.learned: dict[MemberId, int] = {}
         self.members = tuple(members)
         self.permitted = True
         self.changed = Timestamp(START)
@@ -88,6 +89,9 @@ class AStream:
 
     def has_passed(self, last: Mapping[MemberId, int]) -> bool:
         return self.passed
+
+    def learn(self, promises: Mapping[MemberId, int], survivors: Collection[MemberId]) -> None:
+        self.learned = dict(promises)
 
     def knows_more(self, last: Mapping[MemberId, int]) -> bool:
         return False

@@ -6,7 +6,7 @@ import pytest
 
 from intergroup_core.effects import Departure, Install, Left, Persist
 from intergroup_core.ids import MemberId, View
-from intergroup_core.membership.quorum import QuorumRecord
+from intergroup_core.membership.quorum import QuorumRecord, key_of
 from intergroup_core.membership.states import REPAIR
 from intergroup_core.wire.membership import (
     Add,
@@ -869,7 +869,7 @@ def test_one_that_was_added_adds_others_without_a_repair() -> None:
 
 
 def test_a_view_that_is_not_primary_grows_by_repair() -> None:
-    five = QuorumRecord(VIEW.id, frozenset("abcde"))
+    five = QuorumRecord(VIEW.id, 1, frozenset(map(key_of, "abcde")))
     process = a_newcomer(A, sender=True, rule="majority", record=five)
     process.at(1_000)
     assert process.state == "sender"

@@ -6,7 +6,7 @@ from typing import Any
 
 from intergroup_core.effects import Persist
 from intergroup_core.ids import Instant, MemberId, Timestamp, View, ViewId
-from intergroup_core.membership.quorum import QuorumRecord
+from intergroup_core.membership.quorum import QuorumRecord, key_of
 from intergroup_core.membership.repair import Repair
 from intergroup_core.membership.states import State
 from intergroup_core.wire.membership import Join, MembershipChange, ReadyToCommit, RecoveryInfo
@@ -354,7 +354,7 @@ def test_a_merge_has_a_cut_for_every_old_view() -> None:
 
 
 def test_the_leader_says_whether_the_view_is_primary() -> None:
-    five = QuorumRecord(VIEW.id, frozenset("abcde"))
+    five = QuorumRecord(VIEW.id, 1, frozenset(map(key_of, "abcde")))
     bed = Bed(A, (A,), rule="majority", record=five)
     bed.at(6)
     change = bed.change()

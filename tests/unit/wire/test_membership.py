@@ -56,7 +56,7 @@ seqs = st.integers(0, MAX_SEQ)
 first_seqs = st.integers(1, MAX_SEQ)
 timestamps = st.integers(0, MAX_TIMESTAMP).map(Timestamp)
 digests = st.integers(0, MAX_TIMESTAMP)
-texts = st.text(max_size=20)
+texts = st.text(max_size=16)
 views = st.builds(ViewId, timestamps, members, digests)
 peers = st.builds(Peer, members, texts, texts)
 
@@ -132,6 +132,7 @@ messages = st.one_of(
         left=some(members),
         blocked=some(members),
         primary=st.booleans(),
+        number=st.integers(0, 1 << 40),
         again=st.booleans(),
     ),
     st.builds(ViewRequest, member=members, epoch=st.none() | views, tag=st.integers(0, (1 << 32) - 1)),
