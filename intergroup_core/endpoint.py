@@ -339,8 +339,8 @@ class Endpoint:
         if known:
             if not keepalive.repaired:
                 membership.heard(keepalive.source, now)
-        else:
-            membership.stranger(keepalive.source, keepalive.view_tag, keepalive.timestamp, now)
+        elif membership.stranger(keepalive.source, keepalive.view_tag, keepalive.timestamp, now) and path is not None:
+            path.hold_keepalive(keepalive)
 
     def _receive_request(self, request: RepairRequest, now: Instant) -> None:
         path = self._path

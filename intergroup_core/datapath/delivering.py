@@ -13,6 +13,7 @@ from intergroup_core.ids import (
 from intergroup_core.multicast.reliable import ReliableMulticast
 from intergroup_core.wire.chunk import Chunk
 from intergroup_core.wire.control import decode_change
+from intergroup_core.wire.membership import Add
 
 MICROSECOND = 1_000
 
@@ -71,6 +72,8 @@ class Delivering(Incoming):
         (message,) = chunk.messages()
         change = decode_change(message.payload.tobytes())
         self.reports.applied(message.timestamp)
+        if isinstance(change, Add):
+            self._add_source(change.peer.id, message.timestamp, change.first_seq, now)
         if change is not None and self._changed is not None:
             self._changed(change, message.source, message.seq, message.timestamp, now)
 

@@ -31,7 +31,7 @@ from intergroup_core.ports import Distances
 from intergroup_core.wire.control import encode_control
 from intergroup_core.wire.frames import FrameMaker
 from intergroup_core.wire.membership import Change
-from intergroup_core.wire.messages import ControlMessage
+from intergroup_core.wire.messages import ControlMessage, KeepAlive
 from intergroup_core.wire.run import Run
 
 Changed = Callable[[Change, MemberId, int, Timestamp, Instant], None]
@@ -137,6 +137,7 @@ class Engines:
         self._more_at: int | None = None
         self._held: deque[Run] = deque()
         self._held_bytes = 0
+        self._held_promises: dict[MemberId, KeepAlive] = {}
         self.departed: dict[MemberId, int] = {}
         """Sources that left in this epoch, and their last seq."""
         self._targets: dict[MemberId, int] = {}

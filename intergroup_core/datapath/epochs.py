@@ -47,6 +47,7 @@ class Epochs(Outgoing):
         """Get everything of the epoch up to these seqs, and nothing beyond."""
         assert self._multicast is not None
         self._targets = dict(targets)
+        self._register_wanted(now)
         for source, seq in targets.items():
             if source != self.me and source in self._multicast.receptions:
                 self._multicast.want(source, seq, now.mono)
@@ -122,6 +123,7 @@ class Epochs(Outgoing):
         multicast = self._multicast
         assert multicast is not None
         assert self._guard is not None
+        gone = [member for member in self.members if member not in activations]
         self.view_tag = view_tag
         self.members = tuple(activations)
         self._targets.clear()
@@ -133,9 +135,10 @@ class Epochs(Outgoing):
         for source in [source for source in multicast.receptions if source not in activations]:
             multicast.forget(source)
             self._guard.forget(source)
-            self.reports.uncount(source)
             if source in last:
                 multicast.buffer.drop_after(source, last[source])
+        for member in gone:
+            self.reports.uncount(member)
         multicast.enter(view_tag)
         for source, activation in activations.items():
             multicast.follow(source, activation, start)

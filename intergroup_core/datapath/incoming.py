@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 
-from intergroup_core.config import HEADER_BYTES
 from intergroup_core.datapath.engines import Engines
 from intergroup_core.delivery.rso import ReliableSourceOrdered
 from intergroup_core.ids import (
@@ -18,6 +17,8 @@ from intergroup_core.wire.membership import Add
 from intergroup_core.wire.messages import KeepAlive, RepairRequest
 from intergroup_core.wire.run import Run
 
+HELD_PROMISES = 64
+"""Sources not known yet whose last keep-alive is kept."""
 HELD_BYTES = 2_000_000
 """Frames of a view or a source that is not known yet are kept up to this; more are asked for again later (M0)."""
 
@@ -97,6 +98,11 @@ class Incoming(Engines):
         self._held.append(run)
         self._held_bytes += run.nbytes
 
+    def hold_keepalive(self, keepalive: KeepAlive) -> None:
+        """The last promise of a source that is about to be known."""
+        if keepalive.source in self._held_promises or len(self._held_promises) < HELD_PROMISES:
+            self._held_promises[keepalive.source] = keepalive
+
     def _replay_held(self, now: Instant) -> None:
         """Take what was held and is known now; what belongs to the past is dropped."""
         assert self._multicast is not None
@@ -107,6 +113,10 @@ class Incoming(Engines):
             elif run.last_timestamp > self.acknowledged:
                 self._held.append(run)
                 self._held_bytes += run.nbytes
+        promises, self._held_promises = self._held_promises, {}
+        for keepalive in promises.values():
+            if keepalive.view_tag == self.view_tag and keepalive.source in self._multicast.receptions:
+                self.receive_keepalive(keepalive, now)
 
     def _refusal(self, source: MemberId, view_tag: int) -> str:
         """Why a frame is passed over: another view, or a source this member does not follow."""
@@ -123,14 +133,12 @@ class Incoming(Engines):
         return True
 
     def _ordered_run(self, run: Run, now: Instant) -> None:
-        if run.change and self._live:
-            change = decode_change(run.frames.view("u1")[0, HEADER_BYTES : HEADER_BYTES + run.end_lengths[0]].tobytes())
-            if isinstance(change, Add):
-                self._add_source(change.peer.id, run.timestamp, change.first_seq, now)
         if self.order is not None:
             self.order.ordered(run)
         if self._delivery is not self.order:
             self._delivery.ordered(run)
+        if run.change and self._targets:
+            self._register_wanted(now)
 
     def _promised(self, source: MemberId, timestamp: int) -> None:
         if self.order is not None and source != self.me:
@@ -138,20 +146,33 @@ class Incoming(Engines):
         if self._delivery is not self.order:
             self._delivery.promised(source, timestamp)
 
+    def _register_wanted(self, now: Instant) -> None:
+        """In a repair, sources that others follow already: their Adds are here and have not taken effect."""
+        assert self.order is not None
+        for timestamp, body in self.order.queued_changes():
+            change = decode_change(body)
+            if isinstance(change, Add) and change.peer.id in self._targets:
+                self._add_source(change.peer.id, timestamp, change.first_seq, now)
+
     def _add_source(self, source: MemberId, promise: int, activation: int, now: Instant) -> None:
-        """An Add is here: its frames count from now on, though they all come after it in the order (M13)."""
+        """Take a source's frames from here on; they all come after its Add in the order (M13)."""
         assert self.order is not None
         assert self._multicast is not None
         assert self._guard is not None
         # A late copy of a request may name a first frame that is long behind.
         activation = max(activation, self.departed.get(source, 0) + 1)
-        if source not in self.order:
-            self._multicast.follow(source, activation, promise)
-            self._guard.follow(source, promise, now.mono)
-            self.departed.pop(source, None)
+        if not self.order.begins_above(source, activation):
+            self.order.add(source, promise, activation)
+            return
+        self.order.forget(source)
+        self._multicast.forget(source)
+        self.departed.pop(source, None)
         self.order.add(source, promise, activation)
+        self._guard.follow(source, promise, now.mono)
         if isinstance(self._delivery, ReliableSourceOrdered) and self._chooses(source):
             self._delivery.add(source, promise, activation)
+        for run in self._multicast.refollow(source, activation, promise):
+            self._ordered_run(run, now)
         if source in self._targets:
             self._multicast.want(source, self._targets[source], now.mono)
         self._replay_held(now)

@@ -13,7 +13,7 @@ from intergroup_core.wire.run import Run
 
 
 class _Source:
-    __slots__ = ("assembly", "by_keepalive", "delivered_seq", "id", "promise", "queue", "returns")
+    __slots__ = ("activation", "assembly", "by_keepalive", "delivered_seq", "id", "promise", "queue", "returns")
 
     def __init__(self, source: MemberId, promise: int, activation: int) -> None:
         self.id = source
@@ -21,8 +21,9 @@ class _Source:
         self.by_keepalive = False
         self.delivered_seq = activation - 1
         """Of its last frame that was delivered."""
-        self.returns: int | None = None
-        """The timestamp at which it is added again, where that is known before its departure was delivered."""
+        self.activation = activation
+        self.returns: list[int] = []
+        """Timestamps at which it is added again, where those are known before its departure was delivered."""
         self.assembly = Assembly()
         self.queue: deque[Chunk] = deque()
 
@@ -50,6 +51,7 @@ class ReliableTimestampOrdered:
         self._counters = counters
         self._me = me
         self._sources: dict[MemberId, _Source] = {}
+        self._closed = False
         for source in sources:
             self.add(source, start, (activations or {}).get(source, 1))
         self.delivered = start
@@ -86,18 +88,39 @@ class ReliableTimestampOrdered:
         """A source whose messages exceed `promise`; one that is still here comes back after it has left."""
         present = self._sources.get(source)
         if present is not None:
-            present.returns = max(present.returns or 0, promise)
+            present.returns.append(promise)
             return
-        self._sources[source] = _Source(source, MAX_TIMESTAMP if source == self._me else promise, activation)
+        unbounded = source == self._me or self._closed
+        self._sources[source] = _Source(source, MAX_TIMESTAMP if unbounded else promise, activation)
+
+    def begins_above(self, source: MemberId, activation: int) -> bool:
+        """Whether a source is not here from this frame on."""
+        present = self._sources.get(source)
+        return present is None or present.activation > activation
+
+    def forget(self, source: MemberId) -> None:
+        self._sources.pop(source, None)
+
+    def queued_changes(self) -> list[tuple[int, bytes]]:
+        """Ordered membership messages that have not taken effect: timestamp and body, in their order."""
+        found = [
+            (chunk.first_timestamp, message.payload.tobytes())
+            for source in self._sources.values()
+            for chunk in source.queue
+            if chunk.change
+            for message in chunk.messages()
+        ]
+        return sorted(found)
 
     def leave(self, source: MemberId, timestamp: int) -> None:
         """A source's departure was delivered: nobody waits for it any more, unless it is about to come back."""
         present = self._sources.get(source)
         if present is None:
             return
-        if present.returns is not None and present.returns > timestamp:
-            self._raise(present, present.returns, by_keepalive=False)
-            present.returns = None
+        later = [returns for returns in present.returns if returns > timestamp]
+        if later:
+            self._raise(present, min(later), by_keepalive=False)
+            present.returns = later
         else:
             del self._sources[source]
 
@@ -132,6 +155,7 @@ class ReliableTimestampOrdered:
             source.promise = MAX_TIMESTAMP
             source.by_keepalive = False
         self._released = MAX_TIMESTAMP
+        self._closed = True
 
     def kept_seq(self, source: MemberId, bound: int) -> int:
         """The last frame of a source that belongs to a whole message at or below a timestamp."""

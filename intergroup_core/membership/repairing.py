@@ -46,8 +46,13 @@ class Repairing(Voluntary):
             if not standing.history.has(join.epoch):
                 return False
             change = standing.history.ending(join.epoch, standing.me.id)
+        if change is None:
+            return False
+        entries = {entry.peer.id for entry in change.entries}
+        if join.member not in entries and entries.issubset(join.fails):
+            return False  # it knows that it was left out: this is its own branch of the old epoch
         self._help(change, now)
-        return change is not None
+        return True
 
     def _help(self, change: MembershipChange | None, now: Instant) -> None:
         """A member of this very view has not learned of it (M12)."""

@@ -16,6 +16,7 @@ from intergroup_core.multicast.repairs import RepairScheduler
 from intergroup_core.multicast.requests import RequestScheduler
 from intergroup_core.ports import Distances
 from intergroup_core.timers import earliest
+from intergroup_core.wire.header import MAX_SEQ
 from intergroup_core.wire.messages import KeepAlive, RepairRequest
 from intergroup_core.wire.run import Run
 
@@ -67,6 +68,14 @@ class ReliableMulticast:
         else:
             reception.skip_to(activation, promise)
             self._requests.drop(source, activation - 1)
+
+    def refollow(self, source: MemberId, activation: int, promise: int) -> list[Run]:
+        """Follow a source anew from a frame on; what is here of it and contiguous from there, in order."""
+        reception = self.receptions[source] = Reception(activation, promise)
+        ready: list[Run] = []
+        for run in self.buffer.held(source, activation, MAX_SEQ):
+            ready += reception.store(run)
+        return ready
 
     def forget(self, source: MemberId) -> None:
         """A source is not followed any more; what is here of it stays until it is stable."""
