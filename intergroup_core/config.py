@@ -19,6 +19,8 @@ HEADER_BYTES = 48
 
 MAX_DATAGRAM_BYTES = 65_000
 
+LEAST_REPEATS = 10
+"""Intervals of repetition in the shortest time-out: one grows to eight times its start."""
 QUORUMS = ("none", "majority", "all")
 MAX_FRAMES = 65_000
 """Frames of one message; their index has 16 bits."""
@@ -207,6 +209,11 @@ class MembershipConfig:
             raise ConfigError(
                 f"membership.suspect_ms is {self.suspect_ms:g}; it must be at most "
                 f"membership.suspect_max_ms ({self.suspect_max_ms:g})"
+            )
+        if self.suspect_ms < LEAST_REPEATS * self.repeat_ms:
+            raise ConfigError(
+                f"membership.suspect_ms is {self.suspect_ms:g}; in a repair members are heard as often as they repeat "
+                f"themselves, so it must be at least {LEAST_REPEATS} times membership.repeat_ms ({self.repeat_ms:g})"
             )
 
 

@@ -27,7 +27,7 @@ class Following(Repairing):
             return
         ends_mine = any(cut.epoch == standing.epoch for cut in change.cuts)
         if self.state is State.BOOTSTRAP:
-            if not change.again:
+            if not change.again and change.view.start >= self._floor:
                 self._start_afresh(change, now)
             elif self._newcomer is not None:
                 self._newcomer.hurry(now)
