@@ -72,7 +72,7 @@ class Delivering(Incoming):
         (message,) = chunk.messages()
         change = decode_change(message.payload.tobytes())
         self.reports.applied(message.timestamp)
-        if isinstance(change, Add):
+        if self._live and isinstance(change, Add):
             self._add_source(change.peer.id, message.timestamp, change.first_seq, now)
         if change is not None and self._changed is not None:
             self._changed(change, message.source, message.seq, message.timestamp, now)

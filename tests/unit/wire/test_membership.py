@@ -87,6 +87,9 @@ messages = st.one_of(
         acknowledged=timestamps,
         activations=some(st.tuples(members, first_seqs)),
         promises=promises,
+        departed=some(st.tuples(members, seqs)),
+        primary=st.booleans(),
+        number=seqs,
     ),
     st.builds(
         AddRequest,
@@ -132,7 +135,7 @@ messages = st.one_of(
         left=some(members),
         blocked=some(members),
         primary=st.booleans(),
-        number=st.integers(0, 1 << 40),
+        number=seqs,
         again=st.booleans(),
     ),
     st.builds(ViewRequest, member=members, epoch=st.none() | views, tag=st.integers(0, (1 << 32) - 1)),
