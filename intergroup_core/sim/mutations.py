@@ -87,9 +87,9 @@ def activation_is_taken_as_delivered(right: Wrong) -> Wrong:
     return wrong
 
 
-@_bug(ReliableSourceOrdered, "__init__")
+@_bug(ReliableSourceOrdered, "add")
 def rso_starts_after_its_activation(right: Wrong) -> Wrong:
-    return lambda self, points, start: right(self, {source: at + 1 for source, at in points.items()}, start)
+    return lambda self, source, promise, activation: right(self, source, promise, activation + 1)
 
 
 @_bug(ReliableMulticast, "_missing")
