@@ -126,6 +126,11 @@ class Program:
         return f"{self.name}: {len(self.data)} records, {marks}\n    {self.state or ''}{errors}"
 
 
+def _take_interrupts() -> None:
+    """A shell that runs the tests in the background has their children ignore interrupts."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 class Programs:
     """Those of one test, none of which outlives it."""
 
@@ -141,6 +146,7 @@ class Programs:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             limit=_LINE_LIMIT,
+            preexec_fn=_take_interrupts,
         )
         program = Program(name, process, self._changed, orders=PEER in command)
         self._all.append(program)
