@@ -39,8 +39,6 @@ from intergroup_core.wire.parse import Arrival, parse
 from intergroup_core.wire.run import Run
 
 MILLISECOND = 1_000_000
-WILD = 2
-"""From so many members on whose clocks cannot be believed, a member doubts its own (D4)."""
 
 
 class Endpoint:
@@ -263,14 +261,11 @@ class Endpoint:
 
     def leave(self, now: Instant) -> list[Effect]:
         """Leave the group for good; what was accepted is sent first."""
-        self._leave("left", now)
-        return self._settle(now)
-
-    def _leave(self, reason: str, now: Instant) -> None:
         if self._membership is not None:
-            self._membership.leave(reason, now)
+            self._membership.leave("left", now)
         else:
-            self._effects.append(Left(reason))
+            self._effects.append(Left("left"))
+        return self._settle(now)
 
     def tick(self, now: Instant) -> list[Effect]:
         """Time has passed."""
@@ -290,8 +285,7 @@ class Endpoint:
 
     def _forget_silent(self, path: DataPath, now: Instant) -> None:
         """Receivers that say nothing hold nobody back for long; they are named."""
-        limit = round(self._config.membership.forget_ms * MILLISECOND)
-        for receiver in path.reports.forget_silent(limit, now.mono):
+        for receiver in path.forget_silent(now):
             self._effects.append(Suspect(receiver, "this receiver is silent and is not waited for", 0))
 
     def room(self, free_bytes: int, now: Instant) -> list[Effect]:
@@ -406,8 +400,7 @@ class Endpoint:
         """What the protocol must know of the data, and the application of the protocol."""
         if path.sender is not None and path.sender.data_at is not None:
             membership.sent_data(path.sender.data_at)
-        if len(path.wild) >= WILD and 2 * len(path.wild) > len(path.members) - 1:
-            self._leave("clock", now)
+        membership.doubts(path.wild, now)
         membership.go_on_leaving(now)
         if membership.state is State.LEFT:
             return

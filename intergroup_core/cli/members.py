@@ -38,6 +38,7 @@ def members(
     with leaving_on_signals(), open_member(group, reads=False, config=settings) as member:
         answered = _has_view(member, timeout)
         if answered:
+            # No event says that every receiver has been heard: each reports once in its idle time, so wait that long.
             time.sleep(REPORTS_HEARD * settings.report.idle_ms / 1_000)
         found = member.members()
         me = member.id

@@ -108,5 +108,6 @@ def _send_lines(member: BlockingMember, pieces: Iterator[list[bytes]], rate: flo
 def _due(sent: int, begin: float, rate: float) -> int:
     """How many records may go now, at least one, after waiting for it."""
     while (due := int((time.monotonic() - begin) * rate) + 1 - sent) < 1:
+        # --rate asks for exactly this: nothing happens until the next record's time has come.
         time.sleep(max(0.0, begin + sent / rate - time.monotonic()))
     return due

@@ -5,16 +5,13 @@ from __future__ import annotations
 from intergroup_core.datapath.incoming import Incoming
 from intergroup_core.delivery.rto import ReliableTimestampOrdered
 from intergroup_core.effects import Deliver, Order, Stable
-from intergroup_core.ids import (
-    Instant,
-    MemberId,
-    Timestamp,
-)
+from intergroup_core.ids import Instant, MemberId, Timestamp
 from intergroup_core.multicast.reliable import ReliableMulticast
 from intergroup_core.wire.chunk import Chunk
 from intergroup_core.wire.control import decode_change
 from intergroup_core.wire.membership import Add
 
+MILLISECOND = 1_000_000
 MICROSECOND = 1_000
 
 
@@ -108,6 +105,10 @@ class Delivering(Incoming):
         floor = round(self._config.repair.distance_floor_us * MICROSECOND)
         farthest = max((self._distances.to(source) for source in self.members if source != self.me), default=0)
         return round(self._config.repair.stall_distances * max(floor, farthest))
+
+    def forget_silent(self, now: Instant) -> list[MemberId]:
+        """Receivers that are not waited for any more because they say nothing."""
+        return self.reports.forget_silent(round(self._config.membership.forget_ms * MILLISECOND), now.mono)
 
     def pin(self, member: MemberId, until: int) -> None:
         """Acknowledge no further for a newcomer's sake, until it is counted (D7)."""

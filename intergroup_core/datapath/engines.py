@@ -19,13 +19,7 @@ from intergroup_core.delivery.service import DeliveryService
 from intergroup_core.delivery.uu import UnreliableUnordered
 from intergroup_core.effects import Effect, Multicast
 from intergroup_core.hierarchy.flat import FlatReports
-from intergroup_core.ids import (
-    Instant,
-    MemberId,
-    Service,
-    Timestamp,
-    timestamp_span,
-)
+from intergroup_core.ids import Instant, MemberId, Service, Timestamp, timestamp_span
 from intergroup_core.multicast.reliable import ReliableMulticast
 from intergroup_core.ports import Distances
 from intergroup_core.wire.control import encode_control

@@ -8,12 +8,7 @@ from dataclasses import replace
 from intergroup_core.datapath.outgoing import Outgoing
 from intergroup_core.delivery.rso import ReliableSourceOrdered
 from intergroup_core.delivery.rto import ReliableTimestampOrdered
-from intergroup_core.ids import (
-    MAX_TIMESTAMP,
-    Instant,
-    MemberId,
-    Timestamp,
-)
+from intergroup_core.ids import MAX_TIMESTAMP, Instant, MemberId, Timestamp
 
 
 class Epochs(Outgoing):

@@ -6,12 +6,7 @@ from collections import deque
 
 from intergroup_core.datapath.engines import Engines
 from intergroup_core.delivery.rso import ReliableSourceOrdered
-from intergroup_core.ids import (
-    Instant,
-    MemberId,
-    Service,
-    timestamp_at,
-)
+from intergroup_core.ids import Instant, MemberId, Service, timestamp_at
 from intergroup_core.wire.control import decode_change
 from intergroup_core.wire.membership import Add
 from intergroup_core.wire.messages import KeepAlive, RepairRequest

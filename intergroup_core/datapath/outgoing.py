@@ -6,11 +6,7 @@ from intergroup_core.config import HEADER_BYTES
 from intergroup_core.datapath.delivering import Delivering
 from intergroup_core.delivery.sender import Sender
 from intergroup_core.effects import Multicast, SendRoom, Suspect
-from intergroup_core.ids import (
-    Instant,
-    Service,
-    format_member,
-)
+from intergroup_core.ids import Instant, Service, format_member
 from intergroup_core.multicast.ranges import Span
 from intergroup_core.multicast.reliable import ReliableMulticast
 from intergroup_core.wire.control import encode_change

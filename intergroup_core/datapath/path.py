@@ -6,9 +6,7 @@ It knows which sources it follows and in which epoch, not why: whoever owns it t
 from __future__ import annotations
 
 from intergroup_core.datapath.epochs import Epochs
-from intergroup_core.ids import (
-    Instant,
-)
+from intergroup_core.ids import Instant
 
 
 class DataPath(Epochs):

@@ -16,16 +16,9 @@ from intergroup_core.membership.detector import FaultDetector
 from intergroup_core.membership.quorum import Quorum
 from intergroup_core.membership.repair import Repair
 from intergroup_core.membership.standing import Standing
-from intergroup_core.membership.states import (
-    State,
-)
+from intergroup_core.membership.states import State
 from intergroup_core.membership.stream import Stream
-from intergroup_core.wire.membership import (
-    Join,
-    MembershipChange,
-    MembershipMessage,
-    Peer,
-)
+from intergroup_core.wire.membership import Join, MembershipChange, MembershipMessage, Peer
 
 Begin = Callable[[Mapping[MemberId, int], Mapping[MemberId, int], int, ViewId, frozenset[MemberId], Instant], Stream]
 """Makes the way of data: activations, promises, position, epoch, who is counted."""

@@ -5,13 +5,8 @@ from __future__ import annotations
 from intergroup_core.ids import Instant, MemberId
 from intergroup_core.membership.bootstrap import Newcomer
 from intergroup_core.membership.repairing import Repairing
-from intergroup_core.membership.states import (
-    Foreign,
-    State,
-)
-from intergroup_core.wire.membership import (
-    MembershipChange,
-)
+from intergroup_core.membership.states import Foreign, State
+from intergroup_core.wire.membership import MembershipChange
 
 
 class Following(Repairing):
@@ -80,9 +75,8 @@ class Following(Repairing):
             reasons=dict.fromkeys(change.blocked, "blocked") | dict.fromkeys(change.left, "left"),
             branches=[str(cut.epoch) for cut in change.cuts if cut.epoch != old],
         )
-        primary = change.primary
-        standing.quorum.installed(change.view, change.number, standing.sites(peers), primary=primary)
-        if not primary:
+        standing.quorum.installed(change.view, change.number, standing.sites(peers), primary=change.primary)
+        if not change.primary:
             standing.quorum.abandoned(change.attempt)
         if standing.is_sender():
             standing.persist()

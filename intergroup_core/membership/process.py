@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from intergroup_core.effects import Left
 from intergroup_core.ids import Instant, MemberId, Timestamp, View
 from intergroup_core.membership.bootstrap import Newcomer
@@ -43,6 +45,8 @@ class Membership(Following):
     What may be late or repeated is ignored on purpose and counted; what cannot be is an assertion.
     """
 
+    WILD = 2
+    """From so many members on whose clocks cannot be believed, a member doubts its own."""
     MAX_SERIALS = 4_096
     """Members whose last serial is remembered; the oldest are forgotten."""
 
@@ -62,6 +66,11 @@ class Membership(Following):
         if self._leaving is None:
             self._leaving = reason
             self.tick(now)
+
+    def doubts(self, wild: Collection[MemberId], now: Instant) -> None:
+        """Sources whose clocks cannot be believed: where they are most of several, this member's own is wrong (D4)."""
+        if len(wild) >= self.WILD and 2 * len(wild) > len(self.standing.senders) - 1:
+            self.leave("clock", now)
 
     def heard(self, source: MemberId, now: Instant) -> None:
         """A sound frame of this epoch. In a repair it proves nothing: one that takes no part may not hear of it."""

@@ -21,15 +21,7 @@ from intergroup_core.membership.cut import Ending, ending_of
 from intergroup_core.membership.quorum import QuorumRecord, next_number
 from intergroup_core.membership.standing import Standing
 from intergroup_core.membership.states import State
-from intergroup_core.wire.membership import (
-    Cut,
-    Entry,
-    Join,
-    MembershipChange,
-    Peer,
-    ReadyToCommit,
-    RecoveryInfo,
-)
+from intergroup_core.wire.membership import Cut, Entry, Join, MembershipChange, Peer, ReadyToCommit, RecoveryInfo
 
 
 class Repair:
@@ -68,7 +60,6 @@ class Repair:
         self._held_until = 0
         self._cut_at: int | None = None
         self._answer_at = 0
-        self.started = now.mono
 
     # What is told from outside
 

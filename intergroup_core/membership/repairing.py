@@ -6,18 +6,9 @@ from collections.abc import Iterable
 
 from intergroup_core.ids import Instant, MemberId
 from intergroup_core.membership.repair import Repair
-from intergroup_core.membership.states import (
-    Foreign,
-    State,
-    Unanswered,
-)
+from intergroup_core.membership.states import Foreign, State, Unanswered
 from intergroup_core.membership.voluntary import Voluntary
-from intergroup_core.wire.membership import (
-    FailureBlock,
-    Join,
-    MembershipChange,
-    ViewRequest,
-)
+from intergroup_core.wire.membership import FailureBlock, Join, MembershipChange, ViewRequest
 
 
 class Repairing(Voluntary):

@@ -59,10 +59,9 @@ class Standing:
     def is_last_sender(self) -> bool:
         return self.senders == (self.me.id,)
 
-    def sponsor(self, attempt: int, excluding: Collection[MemberId] = ()) -> MemberId | None:
+    def sponsor(self, attempt: int) -> MemberId | None:
         """Whose turn it is to answer: another one with every attempt, so that a dead one costs one of them."""
-        candidates = sorted(member for member in self.senders if member not in excluding)
-        return candidates[attempt % len(candidates)] if candidates else None
+        return sorted(self.senders)[attempt % len(self.senders)] if self.senders else None
 
     def install(
         self,

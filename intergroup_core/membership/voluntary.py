@@ -7,19 +7,8 @@ from collections.abc import Collection
 from intergroup_core.effects import Left
 from intergroup_core.ids import Instant, MemberId, Timestamp, ViewId
 from intergroup_core.membership.course import Course
-from intergroup_core.membership.states import (
-    Changed,
-    State,
-)
-from intergroup_core.wire.membership import (
-    Add,
-    AddRequest,
-    Change,
-    Leave,
-    MembershipChange,
-    Peer,
-    Sponsorship,
-)
+from intergroup_core.membership.states import Changed, State
+from intergroup_core.wire.membership import Add, AddRequest, Change, Leave, MembershipChange, Peer, Sponsorship
 
 
 class Voluntary(Course):
@@ -38,24 +27,24 @@ class Voluntary(Course):
         if max(answer.position, answer.acknowledged) < self._floor:
             self._counters.membership_ignored += 1  # it would begin below what was delivered before (M5)
             return
-        standing.epoch = answer.epoch
-        standing.history.entered(answer.epoch, None)
-        standing.observe(answer.position)
         members = frozenset(peer.id for peer in answer.peers)
+        standing.observe(answer.position)
+        standing.history.entered(answer.epoch, None)
+        standing.epoch = answer.epoch
         standing.path = self._begin(activations, promises, answer.position, answer.epoch, members, now)
         standing.path.departed.update(answer.departed)
-        standing.roster = {}
-        standing.install(answer.view, answer.peers, transitional=(), reasons={})
-        self._learn_quorum(answer.view, answer.number, answer.peers, primary=answer.primary)
-        standing.path.enter_view(members, now)
-        self._settled(State.RECEIVER, "sponsored", now)
+        standing.quorum.installed(answer.view, answer.number, standing.sites(answer.peers), primary=answer.primary)
+        self._enter_first_view(answer.view, answer.peers, "sponsored", now)
 
-    def _learn_quorum(self, view: ViewId, number: int, peers: Collection[Peer], *, primary: bool) -> None:
+    def _enter_first_view(self, view: ViewId, peers: Collection[Peer], reason: str, now: Instant) -> None:
         """A view this member came into without a repair of its own."""
         standing = self.standing
-        standing.quorum.installed(view, number, standing.sites(peers), primary=primary)
         assert standing.path is not None
+        standing.roster = {}
+        standing.install(view, peers, transitional=(), reasons={})
         standing.path.permitted = standing.quorum.may_send
+        standing.path.enter_view(standing.senders, now)
+        self._settled(State.RECEIVER, reason, now)
 
     def _start_afresh(self, change: MembershipChange, now: Instant) -> None:
         """A receiver that was still looking sees a view begin: that is as good as a sponsor."""
@@ -66,12 +55,9 @@ class Voluntary(Course):
         promises = dict.fromkeys(activations, int(change.view.start))
         counted = frozenset(activations)
         standing.path = self._begin(activations, promises, change.view.start, change.view, counted, now)
-        standing.roster = {}
         peers = [entry.peer for entry in change.entries]
-        standing.install(change.view, peers, transitional=(), reasons={})
-        self._learn_quorum(change.view, change.number, peers, primary=change.primary)
-        standing.path.enter_view(counted, now)
-        self._settled(State.RECEIVER, "first view", now)
+        standing.quorum.installed(change.view, change.number, standing.sites(peers), primary=change.primary)
+        self._enter_first_view(change.view, peers, "first view", now)
 
     def _to_sender(self, now: Instant) -> None:
         if not self.standing.senders:
@@ -192,16 +178,12 @@ class Voluntary(Course):
         else:
             peers = [peer for peer in standing.roster.values() if peer.id != source]
         number = standing.quorum.record.number + 1
-        standing.quorum.attempting(self._voluntary_attempt(timestamp), number, standing.sites(peers))
+        standing.quorum.attempting(timestamp, number, standing.sites(peers))  # its timestamp names it
         standing.persist()
-
-    def _voluntary_attempt(self, timestamp: Timestamp) -> int:
-        """A name for the attempt that an ordered message is."""
-        return int(timestamp)
 
     def _stays(self, source: MemberId, timestamp: Timestamp, now: Instant) -> None:
         """The last sender does not leave for silence, whatever it thought when it said so (M14)."""
-        self.standing.quorum.abandoned(self._voluntary_attempt(timestamp))
+        self.standing.quorum.abandoned(timestamp)
         if source == self.standing.me.id:
             self._leave_sent = False
             if not self._finishing:
