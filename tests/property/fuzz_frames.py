@@ -23,22 +23,18 @@ from tests.builders import (
     B,
     C,
     R,
-    a_change_frame,
     a_control_frame,
-    a_join,
     a_keepalive,
-    a_live_endpoint,
     a_live_part,
-    a_live_receiver,
     a_message,
     a_report,
     after,
-    an_add,
     an_arrival,
     an_endpoint,
     hears,
     millis,
 )
+from tests.membership_builders import a_change_frame, a_join, a_live_endpoint, a_live_receiver, an_add
 from tests.property.malformed import FIRST_SEQ, Malformed
 from tests.property.state import differences, state_of
 

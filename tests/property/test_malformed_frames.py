@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.builders import START, B, C, a_control_frame, a_join, a_keepalive, a_message, a_sponsorship
+from tests.builders import START, B, C, a_control_frame, a_keepalive, a_message
+from tests.membership_builders import a_join, a_sponsorship
 from tests.property.fuzz_frames import fuzz, main
 from tests.property.malformed import FIRST_SEQ, NEXT_TIMESTAMP, Malformed
 

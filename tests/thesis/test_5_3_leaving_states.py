@@ -8,25 +8,8 @@ from intergroup_core.effects import Departure, Gap, Left
 from intergroup_core.errors import LocalProtocolError
 from intergroup_core.wire.membership import Farewell, Join, ViewRequest
 from intergroup_core.wire.run import Run
-from tests.builders import (
-    START,
-    STRANGER,
-    A,
-    B,
-    C,
-    R,
-    a_control_frame,
-    a_failure_block,
-    a_join,
-    a_keepalive,
-    a_live_receiver,
-    a_view_id,
-    after,
-    hears,
-    millis,
-    said,
-    ticked,
-)
+from tests.builders import START, STRANGER, A, B, C, R, a_control_frame, a_keepalive, after, hears, millis, said, ticked
+from tests.membership_builders import a_failure_block, a_join, a_live_receiver, a_view_id
 from tests.property.fuzz_frames import a_live_sender
 from tests.thesis.wired import Wired
 

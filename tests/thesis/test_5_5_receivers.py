@@ -14,20 +14,16 @@ from tests.builders import (
     R,
     S,
     a_control_frame,
-    a_cut,
-    a_join,
     a_keepalive,
-    a_live_receiver,
-    a_membership_change,
     a_message,
     after,
-    an_entry,
     delivered,
     hears,
     millis,
     said,
     ticked,
 )
+from tests.membership_builders import a_cut, a_join, a_live_receiver, a_membership_change, an_entry
 from tests.thesis.wired import Node, Wired
 
 NEXT = a_membership_change(B, entries=[an_entry(A, 2), an_entry(B, 1)], cuts=[a_cut({A: 1, B: 0, C: 0})])

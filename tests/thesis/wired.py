@@ -12,7 +12,8 @@ from intergroup_core.ids import Instant, MemberId, Service, ViewId
 from intergroup_core.wire.membership import MembershipChange
 from intergroup_core.wire.messages import KeepAlive
 from intergroup_core.wire.parse import Parsed
-from tests.builders import FAST, T0, a_config, a_live_endpoint, an_arrival, millis, parsed
+from tests.builders import FAST, T0, a_config, an_arrival, millis, parsed
+from tests.membership_builders import a_live_endpoint
 
 LATENCY = millis(1)
 MOST_TICKS = 2_000

@@ -19,7 +19,6 @@ from tests.builders import (
     C,
     R,
     S,
-    a_change_frame,
     a_config,
     a_control_frame,
     a_frame,
@@ -30,7 +29,6 @@ from tests.builders import (
     a_request,
     a_view,
     after,
-    an_add,
     an_arrival,
     an_endpoint,
     bursts,
@@ -45,6 +43,7 @@ from tests.builders import (
     ticked,
     told,
 )
+from tests.membership_builders import a_change_frame, an_add
 
 # Starting
 

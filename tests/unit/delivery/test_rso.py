@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from intergroup_core.delivery.rso import ReliableSourceOrdered
 from intergroup_core.ids import MemberId
 from intergroup_core.wire.run import Run
-from tests.builders import START, A, B, C, a_change_frame, a_leave, a_run, parsed
+from tests.builders import START, A, B, C, a_run, parsed
+from tests.membership_builders import a_change_frame, a_leave
 
 OWN = START + 10_000
 

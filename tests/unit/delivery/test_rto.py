@@ -10,7 +10,8 @@ from intergroup_core.delivery.rto import ReliableTimestampOrdered
 from intergroup_core.ids import MemberId
 from intergroup_core.wire.membership import Change
 from intergroup_core.wire.run import Run
-from tests.builders import START, A, B, C, R, a_change_frame, a_leave, a_run, parsed
+from tests.builders import START, A, B, C, R, a_run, parsed
+from tests.membership_builders import a_change_frame, a_leave
 
 
 def an_order(*sources: MemberId, me: MemberId = R, counters: Counters | None = None) -> ReliableTimestampOrdered:

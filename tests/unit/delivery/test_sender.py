@@ -15,7 +15,8 @@ from intergroup_core.wire.control import encode_change
 from intergroup_core.wire.frames import Emission, FrameMaker
 from intergroup_core.wire.messages import KeepAlive
 from intergroup_core.wire.run import Run
-from tests.builders import START, T0, TAG, VIEW, A, a_config, a_leave, after, messages, millis, parsed
+from tests.builders import START, T0, TAG, VIEW, A, a_config, after, messages, millis, parsed
+from tests.membership_builders import a_leave
 
 WIDE = 1 << 40
 FRAME = 256

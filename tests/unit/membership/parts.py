@@ -17,7 +17,8 @@ from intergroup_core.membership.process import Membership
 from intergroup_core.membership.quorum import Quorum, QuorumRecord
 from intergroup_core.membership.standing import Standing
 from intergroup_core.wire.membership import Add, Change, MembershipMessage, Peer
-from tests.builders import START, T0, VIEW, A, B, C, a_peer, a_sponsorship, after, millis
+from tests.builders import START, T0, VIEW, A, B, C, after, millis
+from tests.membership_builders import a_peer, a_sponsorship
 
 Said = TypeVar("Said")
 

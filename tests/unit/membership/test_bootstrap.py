@@ -7,7 +7,8 @@ import pytest
 from intergroup_core.ids import MemberId, View, timestamp_span
 from intergroup_core.membership.bootstrap import Newcomer, Sponsor
 from intergroup_core.wire.membership import Solicitation, Sponsorship
-from tests.builders import START, T0, VIEW, A, B, C, R, S, a_solicitation, a_sponsorship, after, millis
+from tests.builders import START, T0, VIEW, A, B, C, R, S, after, millis
+from tests.membership_builders import a_solicitation, a_sponsorship
 from tests.unit.membership.parts import Bench
 
 EMPTY = View(id=VIEW.id, members=())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from intergroup_core.ids import MemberId, ViewId
 from intergroup_core.membership.consensus import Consensus, Verdict
-from tests.builders import STRANGER, VIEW, A, B, C, R, a_join, a_peer, a_view_id
+from tests.builders import STRANGER, VIEW, A, B, C, R
+from tests.membership_builders import a_join, a_peer, a_view_id
 
 OTHER = a_view_id()
 

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from intergroup_core.ids import MAX_TIMESTAMP
 from intergroup_core.membership.cut import ending_of
-from tests.builders import START, A, B, C, R, S, a_recovery_info
+from tests.builders import START, A, B, C, R, S
+from tests.membership_builders import a_recovery_info
 
 
 def test_without_failures_everything_of_the_survivors_is_kept() -> None:

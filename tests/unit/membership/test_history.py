@@ -3,7 +3,8 @@ from __future__ import annotations
 from intergroup_core.ids import ViewId
 from intergroup_core.membership.history import History
 from intergroup_core.wire.membership import MembershipChange
-from tests.builders import START, VIEW, A, B, R, a_cut, a_membership_change, a_view_id
+from tests.builders import START, VIEW, A, B, R
+from tests.membership_builders import a_cut, a_membership_change, a_view_id
 
 
 def view(number: int) -> ViewId:

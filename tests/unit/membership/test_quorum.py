@@ -5,7 +5,8 @@ import pytest
 from intergroup_core.ids import ViewId
 from intergroup_core.membership.quorum import MAX_PENDING, Pending, Quorum, QuorumRecord, key_of, newest, next_number
 from intergroup_core.wire.fields import MAX_RECORD
-from tests.builders import START, A, a_view_id
+from tests.builders import START, A
+from tests.membership_builders import a_view_id
 
 FIVE = "abcde"
 

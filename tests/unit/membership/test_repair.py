@@ -10,22 +10,8 @@ from intergroup_core.membership.quorum import QuorumRecord, key_of
 from intergroup_core.membership.repair import Repair
 from intergroup_core.membership.states import State
 from intergroup_core.wire.membership import Join, MembershipChange, ReadyToCommit, RecoveryInfo
-from tests.builders import (
-    START,
-    STRANGER,
-    T0,
-    VIEW,
-    A,
-    B,
-    C,
-    a_cut,
-    a_join,
-    a_ready,
-    a_recovery_info,
-    a_view_id,
-    after,
-    millis,
-)
+from tests.builders import START, STRANGER, T0, VIEW, A, B, C, after, millis
+from tests.membership_builders import a_cut, a_join, a_ready, a_recovery_info, a_view_id
 from tests.unit.membership.parts import Bench
 
 OTHER = a_view_id()

@@ -11,19 +11,7 @@ from intergroup_core.wire.header import FrameType
 from intergroup_core.wire.messages import KeepAlive
 from intergroup_core.wire.records import Payload, pack_records
 from intergroup_core.wire.run import Run
-from tests.builders import (
-    HEADER_BYTES,
-    START,
-    TAG,
-    VIEW,
-    A,
-    B,
-    a_message,
-    a_repair,
-    frames_of,
-    messages,
-    parsed,
-)
+from tests.builders import HEADER_BYTES, START, TAG, VIEW, A, B, a_message, a_repair, frames_of, messages, parsed
 
 LARGEST_FRAME = 65_000 - HEADER_BYTES
 FRAME_SIZES = (128, 256, 1_400, 9_000, LARGEST_FRAME)

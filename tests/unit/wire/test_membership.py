@@ -30,11 +30,8 @@ from intergroup_core.wire.membership import (
     Sponsorship,
     ViewRequest,
 )
-from tests.builders import (
-    A,
-    B,
-    C,
-    R,
+from tests.builders import A, B, C, R
+from tests.membership_builders import (
     a_cut,
     a_failure_block,
     a_farewell,

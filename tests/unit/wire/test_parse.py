@@ -25,11 +25,9 @@ from tests.builders import (
     B,
     C,
     a_block,
-    a_change_frame,
     a_control_frame,
     a_frame,
     a_keepalive,
-    a_leave,
     a_message,
     a_repair,
     a_report,
@@ -38,6 +36,7 @@ from tests.builders import (
     parsed,
     sealed,
 )
+from tests.membership_builders import a_change_frame, a_leave
 
 
 def single_frames(count: int, **fields: Any) -> list[bytes]:

@@ -15,21 +15,7 @@ from intergroup_core.ids import MAX_TIMESTAMP
 from intergroup_core.wire.header import MAX_SEQ
 from intergroup_core.wire.parse import Parsed
 from intergroup_core.wire.run import Run
-from tests.builders import (
-    DATA,
-    KEEP_ALIVE,
-    REPAIR,
-    REPORT,
-    REQUEST,
-    START,
-    TAG,
-    VIEW,
-    A,
-    C,
-    a_frame,
-    frames_of,
-    parsed,
-)
+from tests.builders import DATA, KEEP_ALIVE, REPAIR, REPORT, REQUEST, START, TAG, VIEW, A, C, a_frame, frames_of, parsed
 
 SIZE = 96
 """Of every frame here: room for a frame of 48 inside a repair."""
