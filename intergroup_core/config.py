@@ -218,6 +218,66 @@ class MembershipConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HierarchyConfig:
+    """The control hierarchy: who talks to whom, how often, and when that changes (T2.2.3, H1 to H7)."""
+
+    bandwidth: Annotated[float, Between(1_000, 1e10)] = 250_000.0
+    """Bytes per second of control messages in a local group, and as many in the coordinator group."""
+    interval_ms: Annotated[float, Between(1, 600_000)] = 1_000.0
+    """Least time between a site's control messages while nothing happens."""
+    busy_ms: Annotated[float, Between(1, 600_000)] = 20.0
+    """The same while data flows; the bandwidth still bounds it (H5)."""
+    local_target: Annotated[int, Between(2, 1_000)] = 100
+    """Children of a coordinator that the hierarchy aims at."""
+    coordinators_low: Annotated[int, Between(1, 1_000)] = 1
+    """Coordinators at least, where there are enough sites."""
+    coordinators_high: Annotated[int, Between(1, 1_000)] = 100
+    """Coordinators at most, as far as the hierarchy can help it."""
+    boundary_ttl: Annotated[int, Between(1, 255)] = 16
+    """Routers up to which a coordinator is near."""
+    closeness_ms: Annotated[float, Between(0.01, 60_000)] = 30.0
+    """One-way delay up to which a coordinator is near."""
+    change_low_ms: Annotated[float, Between(1, 600_000)] = 2_000.0
+    """S1 of the time that a change between coordinator and child is thought over."""
+    change_high_ms: Annotated[float, Between(1, 600_000)] = 4_000.0
+    """S2 of it."""
+    ring_ms: Annotated[float, Between(1, 60_000)] = 50.0
+    """Time that one ring of a search waits for answers; longer than a round trip inside the boundary."""
+    fault_ms: Annotated[float, Between(10, 3_600_000)] = 4_000.0
+    """Silence after which a control process is taken for gone, at least; several of its intervals."""
+    grace_ms: Annotated[float, Between(10, 3_600_000)] = 8_000.0
+    """Time for which what it had acknowledged still counts; longer than others need to find a new place (H7)."""
+
+    def __post_init__(self) -> None:
+        check("hierarchy", self)
+        if self.coordinators_low > self.coordinators_high:
+            raise ConfigError(
+                f"hierarchy.coordinators_low is {self.coordinators_low}; it must be at most "
+                f"hierarchy.coordinators_high ({self.coordinators_high})"
+            )
+        if self.change_low_ms > self.change_high_ms:
+            raise ConfigError(
+                f"hierarchy.change_low_ms is {self.change_low_ms:g}; it must be at most "
+                f"hierarchy.change_high_ms ({self.change_high_ms:g})"
+            )
+        if self.busy_ms > self.interval_ms:
+            raise ConfigError(
+                f"hierarchy.busy_ms is {self.busy_ms:g}; it must be at most hierarchy.interval_ms "
+                f"({self.interval_ms:g})"
+            )
+        if self.fault_ms < 3 * self.interval_ms:
+            raise ConfigError(
+                f"hierarchy.fault_ms is {self.fault_ms:g}; an idle site says something every "
+                f"hierarchy.interval_ms ({self.interval_ms:g}) on average, so it must be at least three times that"
+            )
+        if self.grace_ms < self.fault_ms:
+            raise ConfigError(
+                f"hierarchy.grace_ms is {self.grace_ms:g}; a child needs hierarchy.fault_ms ({self.fault_ms:g}) to "
+                "notice that its coordinator is gone, so it must be at least that"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkConfig:
     """Where and how this member reaches the group; local to it."""
 
@@ -254,6 +314,7 @@ class Config:
     repair: RepairConfig = field(default_factory=RepairConfig)
     report: ReportConfig = field(default_factory=ReportConfig)
     membership: MembershipConfig = field(default_factory=MembershipConfig)
+    hierarchy: HierarchyConfig = field(default_factory=HierarchyConfig)
     network: NetworkConfig = field(default_factory=NetworkConfig)
 
     def __post_init__(self) -> None:
@@ -355,6 +416,7 @@ SECTIONS: Mapping[str, type] = {
     "repair": RepairConfig,
     "report": ReportConfig,
     "membership": MembershipConfig,
+    "hierarchy": HierarchyConfig,
     "network": NetworkConfig,
 }
 

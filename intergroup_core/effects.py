@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from intergroup_core.ids import MemberId, Timestamp, View
+from intergroup_core.ids import MemberId, SiteId, Timestamp, View
 from intergroup_core.wire.chunk import Chunk
+from intergroup_core.wire.hierarchy import HierarchyMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,3 +108,53 @@ class SendRoom:
 
 
 Effect = Multicast | Deliver | Order | Install | Gap | Left | Persist | Counted | Stable | Suspect | SendRoom
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorGroup:
+    """All coordinators, and those who look for one."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalGroup:
+    """A coordinator and its children."""
+
+    coordinator: SiteId
+
+
+@dataclass(frozen=True, slots=True)
+class OneSite:
+    """The control process of one site, which was heard from."""
+
+    site: SiteId
+
+
+Destination = CoordinatorGroup | LocalGroup | OneSite
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """A message of the control hierarchy, one datagram, and how many routers it may cross."""
+
+    message: HierarchyMessage
+    frame: bytes
+    to: Destination
+    ttl: int
+
+
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """Whom the control process listens to from now on: these local groups, and perhaps the coordinator group."""
+
+    local_groups: frozenset[SiteId]
+    coordinators: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Control processes that are not heard any more: a dead one holds nobody back for longer than a grace (H3)."""
+
+    sites: tuple[SiteId, ...]
+
+
+ControlEffect = Control | Listen | Lost

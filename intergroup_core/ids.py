@@ -10,6 +10,9 @@ from typing import NewType
 MemberId = NewType("MemberId", int)
 """64 random bits per incarnation; compares unsigned and prints as 16 hex digits."""
 
+SiteId = NewType("SiteId", int)
+"""64 random bits per incarnation of a site's control process."""
+
 Timestamp = NewType("Timestamp", int)
 """63 bits: 51 of microseconds since 2020 and 12 of counter, one integer to compare and increment."""
 

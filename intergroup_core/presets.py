@@ -42,6 +42,14 @@ _WAN: Preset = {
         "forget_ms": 15_000.0,
         "linger_ms": 5_000.0,
     },
+    "hierarchy": {
+        "bandwidth": 64_000.0,
+        "busy_ms": 250.0,
+        "closeness_ms": 15.0,
+        "ring_ms": 100.0,
+        "fault_ms": 8_000.0,
+        "grace_ms": 16_000.0,
+    },
     "network": {"ttl": 32},
 }
 
@@ -72,6 +80,17 @@ _TEST: Preset = {
         "backoff_ms": 50.0,
         "silence_ms": 5_000.0,
         "forget_ms": 2_500.0,
+    },
+    "hierarchy": {
+        "interval_ms": 200.0,
+        "busy_ms": 50.0,
+        "local_target": 8,
+        "coordinators_high": 16,
+        "change_low_ms": 400.0,
+        "change_high_ms": 800.0,
+        "ring_ms": 120.0,
+        "fault_ms": 1_200.0,
+        "grace_ms": 2_400.0,
     },
     "network": {"socket_buffer_bytes": 1_000_000, "app_queue_bytes": 1_000_000},
 }

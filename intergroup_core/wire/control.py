@@ -10,7 +10,6 @@ import msgpack
 
 from intergroup_core.ids import MemberId, ViewId
 from intergroup_core.wire.fields import (
-    MAX_ITEMS,
     BadBody,
     activation,
     array,
@@ -29,6 +28,7 @@ from intergroup_core.wire.fields import (
     text,
     timestamp,
     truth,
+    unpacked,
     view_id,
 )
 from intergroup_core.wire.header import FrameType
@@ -148,7 +148,7 @@ def _plain(value: Any) -> Any:
 def decode_control(kind: FrameType, sender: MemberId, view_tag: int, body: bytes) -> ControlMessage | None:
     """The message in a body, or None where the body is not one."""
     try:
-        fields = _unpacked(body)
+        fields = unpacked(body)
         if kind is FrameType.REQUEST:
             return _decode_request(sender, view_tag, fields)
         if kind is FrameType.REPORT:
@@ -173,7 +173,7 @@ def encode_change(change: Change) -> bytes:
 def decode_change(body: bytes) -> Change | None:
     """The ordered membership message in a body, or None where it is not one."""
     try:
-        kind, *rest = array(_unpacked(body))
+        kind, *rest = array(unpacked(body))
         if kind == ADD:
             peer, first = array(rest, 2)
             return Add(peer=_peer(peer), first_seq=first_seq(first))
@@ -182,11 +182,6 @@ def decode_change(body: bytes) -> Change | None:
     except (BadBody, ValueError, TypeError, msgpack.UnpackException, RecursionError):
         pass
     return None
-
-
-def _unpacked(body: bytes) -> Any:
-    most = min(MAX_ITEMS, len(body))
-    return msgpack.unpackb(body, use_list=True, max_array_len=most, max_map_len=0, max_ext_len=0)
 
 
 def _decode_request(sender: MemberId, view_tag: int, fields: Any) -> RepairRequest:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import msgpack
+
 from intergroup_core.ids import MAX_TIMESTAMP, MemberId, Timestamp, ViewId
 from intergroup_core.wire.header import MAX_SEQ
 
@@ -22,6 +24,12 @@ Value = TypeVar("Value")
 
 class BadBody(Exception):
     """Stays inside the codec."""
+
+
+def unpacked(body: bytes) -> Any:
+    """What a body holds, within the limits of what a message may hold."""
+    most = min(MAX_ITEMS, len(body))
+    return msgpack.unpackb(body, use_list=True, max_array_len=most, max_map_len=0, max_ext_len=0)
 
 
 def array(value: Any, length: int | None = None) -> list[Any]:

@@ -52,6 +52,13 @@ class FrameType(IntEnum):
     MEMBERSHIP = 14
     VIEW_REQUEST = 15
     FAREWELL = 16
+    LOCAL_CONTROL = 17
+    COORDINATOR_CONTROL = 18
+    GLOBAL_CONTROL = 19
+    RING_QUERY = 20
+    RING_ANSWER = 21
+    COORDINATOR_LEAVE = 22
+    SITE_LEAVE = 23
 
 
 class Flag(IntFlag):

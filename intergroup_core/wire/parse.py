@@ -36,10 +36,12 @@ from intergroup_core.wire.header import (
     Flag,
     FrameType,
 )
+from intergroup_core.wire.hierarchy import HierarchyMessage
+from intergroup_core.wire.hierarchy_codec import HIERARCHY_TYPES, decode_hierarchy
 from intergroup_core.wire.messages import ControlMessage, KeepAlive
 from intergroup_core.wire.run import Bytes, Run
 
-Parsed = Run | KeepAlive | ControlMessage
+Parsed = Run | KeepAlive | ControlMessage | HierarchyMessage
 
 _LOW32 = np.uint64(0xFFFFFFFF)
 _U32 = np.uint64(32)
@@ -178,6 +180,12 @@ def _parse_frame(frame: Words, group_tag: int, counters: Counters, repairer: int
         if message is None:
             counters.drop("body")
         return message
+    if kind in HIERARCHY_TYPES:
+        body = frame.view(np.uint8)[HEADER_BYTES : HEADER_BYTES + length].tobytes()
+        said = decode_hierarchy(FrameType(kind), sender, body)
+        if said is None:
+            counters.drop("body")
+        return said
     counters.drop("type")
     return None
 

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from intergroup_core.ids import MAX_TIMESTAMP, MemberId, Timestamp
-from intergroup_core.wire.control import MAX_ITEMS, decode_control, encode_control
+from intergroup_core.wire.control import decode_control, encode_control
+from intergroup_core.wire.fields import MAX_ITEMS
 from intergroup_core.wire.header import MAX_SEQ, FrameType
 from intergroup_core.wire.messages import LiveReport, RepairRequest, Report
 from tests.builders import START, A, B, C, R, a_live_part, a_report, speaker

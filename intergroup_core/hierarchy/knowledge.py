@@ -1,0 +1,117 @@
+"""What a site's members tell the hierarchy and learn from it: acknowledgments, cuts, distances (T2.4, T3.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from random import Random
+
+from intergroup_core.config import HierarchyConfig
+from intergroup_core.hierarchy.acknowledgments import furthest
+from intergroup_core.hierarchy.moving import Moving
+from intergroup_core.hierarchy.places import Timer
+from intergroup_core.ids import Instant, SiteId, Timestamp
+from intergroup_core.wire.hierarchy import Acknowledgment, CutKey, GroupKey, Reach
+
+
+class Knowledge(Moving):
+    """The port between members and the control process of their site (H1)."""
+
+    def __init__(self, *, me: SiteId, name: str, config: HierarchyConfig, system_ttl: int, rng: Random) -> None:
+        super().__init__(me=me, name=name, config=config, system_ttl=system_ttl, rng=rng)
+        self._stable: dict[GroupKey, Acknowledgment] = {}
+        self._local_sent_at = self._global_sent_at = 0
+
+    def acknowledge(self, key: GroupKey, upto: Timestamp, *, members: int = 1, pressing: bool, now: Instant) -> None:
+        """What this site's members of a group have; pressing while somebody's buffers wait for it (H5)."""
+        known = self._own.get(key)
+        if known is not None and known.upto == upto and known.members == members:
+            return
+        self._own[key] = Acknowledgment(upto, members, self.me, self._voice.name)
+        if self._lead is not None:
+            self._included_at.setdefault(key, now.mono)
+            self._lead.own(self._own)
+        if pressing:
+            self._hurry(now.mono)
+
+    def withdraw(self, key: GroupKey) -> None:
+        """The site has no member in a group any more."""
+        self._own.pop(key, None)
+        self._included_at.pop(key, None)
+        self._stable.pop(key, None)
+        for attachment in self._attachments:
+            attachment.forget(key)
+        if self._lead is not None:
+            self._lead.own(self._own)
+
+    def reach(self, key: CutKey, reach: Reach | None, now: Instant) -> None:
+        """What this site has of a source that a repair leaves behind; None when the repair is over."""
+        if reach is None:
+            self._cuts.pop(key, None)
+        else:
+            self._cuts[key] = reach
+            self._hurry(now.mono)
+
+    def cuts(self) -> Mapping[CutKey, Reach]:
+        """The most that anybody in the system is known to have (T5.4.2)."""
+        found = furthest((self._cuts, *(attachment.cuts for attachment in self._attachments)))
+        return found if self._lead is None else self._lead.system_cuts(found)
+
+    def stable(self, key: GroupKey) -> Acknowledgment | None:
+        """What every counted member of the system has of a group, as far as this site knows."""
+        if self._lead is not None:
+            self._learn(self._lead.system())
+        return self._stable.get(key)
+
+    def counted(self, key: GroupKey, now: int) -> bool:
+        """Whether every coordinator waits for this site, so that nothing it needs is dropped (D7).
+
+        True only for as long as it must still be so: what was counted stays so for the fault time and a grace.
+        """
+        belief = self._grace_ns
+        at = [attachment.counted_at(key) for attachment in self._attachments]
+        if self._lead is not None and key in self._included_at:
+            counted = self._lead.counted_upto(now)
+            if counted is not None and counted >= self._included_at[key]:
+                at.append(counted)
+        return any(time is not None and now - time <= belief for time in at)
+
+    def distance_us(self, site: SiteId, coordinator: SiteId | None) -> int | None:
+        """The one-way delay to a site that is a child of a coordinator, or one itself (table 2.1)."""
+        if site == self.me:
+            return 0
+        if self._lead is not None:
+            for peers in (self._lead.children, self._lead.fellows):
+                known = peers.get(site)
+                if known is not None and known.distance_us is not None:
+                    return known.distance_us
+            if coordinator is not None:
+                fellow = self._lead.fellows.get(coordinator)
+                if fellow is not None:
+                    return fellow.distance_us
+        for attachment in self._attachments:
+            distance = attachment.distance_to(site)
+            if distance is None:
+                further = attachment.from_coordinator.get(site)
+                if further is None and coordinator is not None:
+                    further = attachment.from_coordinator.get(coordinator)
+                own = attachment.distance_us
+                distance = own + further if own is not None and further is not None else None
+            if distance is not None:
+                return distance
+        return None
+
+    def _learn(self, system: Mapping[GroupKey, Acknowledgment] | None) -> None:
+        """Take what the system has acknowledged; it never goes back."""
+        if not system:
+            return
+        for key in self._own:
+            told, known = system.get(key), self._stable.get(key)
+            if told is not None and (known is None or told.upto >= known.upto):
+                self._stable[key] = told
+
+    def _hurry(self, now: int) -> None:
+        """Somebody waits for what this site says: no later than the shortest interval after the last message."""
+        if Timer.LOCAL in self._timers:
+            self._timers.arm_before(Timer.LOCAL, max(now, self._local_sent_at + self._local.shortest()))
+        if Timer.GLOBAL in self._timers:
+            self._timers.arm_before(Timer.GLOBAL, max(now, self._global_sent_at + self._global.shortest()))
