@@ -1,10 +1,11 @@
-"""What the pure part asks of the world, as small Protocols."""
+"""What the pure part asks of the world, and its engines of each other, as small Protocols."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, Protocol
 
-from intergroup_core.ids import MemberId
+from intergroup_core.ids import Instant, MemberId, SiteId, Timestamp
 
 
 class Distances(Protocol):
@@ -15,10 +16,55 @@ class Distances(Protocol):
 
 
 class ConstantDistance:
-    """The same distance to everybody, until something measures (R4)."""
+    """The same distance to everybody, where nothing measures (R4)."""
 
     def __init__(self, distance_ns: int) -> None:
         self._distance_ns = distance_ns
 
     def to(self, member: MemberId) -> int:
         return self._distance_ns
+
+
+class Told(NamedTuple):
+    """What the hierarchy says of a group: everybody counted has this much."""
+
+    upto: Timestamp
+    members: int
+    room: int
+    """Frames of one sender that all of them take beyond that."""
+    slowest: str
+    """What people call the site that is farthest behind."""
+    at: int
+    """When it was said, in monotonic nanoseconds."""
+
+
+class Control(Protocol):
+    """The control process of a member's site, as far as the member's group is concerned (T2, H1)."""
+
+    @property
+    def place(self) -> tuple[SiteId, SiteId | None]:
+        """This site, and the coordinator whose local group it is in."""
+
+    def placed(self, member: MemberId, site: SiteId, coordinator: SiteId | None) -> None:
+        """Another member said where its site is."""
+
+    def answered(self, member: MemberId, round_trip_ns: int) -> None:
+        """Another member answered within this time."""
+
+    def acknowledge(self, epoch: int, upto: Timestamp, room: int, *, pressing: bool, now: Instant) -> None:
+        """What this member has in an epoch and still takes; pressing while somebody's buffers wait for it."""
+
+    def withdraw(self) -> None:
+        """This member is not waited for any more."""
+
+    def told(self, epochs: Iterable[int], now: int) -> Told | None:
+        """What everybody counted has who is in one of these epochs."""
+
+    def counted(self, epoch: int, now: int) -> bool:
+        """Whether every coordinator waits for this member."""
+
+    def reach(self, epoch: int, reaches: Mapping[MemberId, tuple[int, Timestamp]], now: Instant) -> None:
+        """What this member has of an epoch that a repair ends: seq and promise by source; nothing when it is over."""
+
+    def cut(self, epoch: int) -> dict[MemberId, tuple[int, Timestamp]]:
+        """The most that anybody is known to have of it (T5.4.2)."""

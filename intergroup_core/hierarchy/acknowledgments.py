@@ -29,10 +29,10 @@ def least(tables: Iterable[Acknowledgments]) -> dict[GroupKey, Acknowledgment]:
             known = found.get(key)
             if known is None:
                 found[key] = own
-            elif own.upto < known.upto:
-                found[key] = own._replace(members=own.members + known.members)
             else:
-                found[key] = known._replace(members=own.members + known.members)
+                slower = own if own.upto < known.upto else known
+                members, room = own.members + known.members, min(own.room, known.room)
+                found[key] = Acknowledgment(slower.upto, members, slower.slowest, slower.name, room)
     return found
 
 

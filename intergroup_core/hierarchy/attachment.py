@@ -43,6 +43,8 @@ class Attachment:
         self.to_siblings: dict[SiteId, int] = {}
         """And to the children of its group, some of which a child may not hear."""
         self.system: Acknowledgments = {}
+        self.told_at: int | None = None
+        """When the coordinator last said what the whole system has."""
         self.cuts: Cuts = {}
         self.echoed_at: int | None = None
         """When the coordinator was last known to have heard this site."""
@@ -80,6 +82,7 @@ class Attachment:
         self.cuts = whole.cuts
         if whole.acknowledgments:
             self.system = whole.acknowledgments
+            self.told_at = now
         self._read(whole.first, now)
 
     def _read(self, message: CoordinatorControl, now: int) -> None:

@@ -12,6 +12,9 @@ from intergroup_core.hierarchy.places import Timer
 from intergroup_core.ids import Instant, SiteId, Timestamp
 from intergroup_core.wire.hierarchy import Acknowledgment, CutKey, GroupKey, Reach
 
+MAX_ROOM = 1 << 40
+"""Frames of a member that takes anything."""
+
 
 class Knowledge(Moving):
     """The port between members and the control process of their site (H1)."""
@@ -21,12 +24,14 @@ class Knowledge(Moving):
         self._stable: dict[GroupKey, Acknowledgment] = {}
         self._local_sent_at = self._global_sent_at = 0
 
-    def acknowledge(self, key: GroupKey, upto: Timestamp, *, members: int = 1, pressing: bool, now: Instant) -> None:
-        """What this site's members of a group have; pressing while somebody's buffers wait for it (H5)."""
-        known = self._own.get(key)
-        if known is not None and known.upto == upto and known.members == members:
+    def acknowledge(
+        self, key: GroupKey, upto: Timestamp, *, room: int = MAX_ROOM, members: int = 1, pressing: bool, now: Instant
+    ) -> None:
+        """What this site's members of a group have and still take; pressing while buffers wait for it (H5)."""
+        own = Acknowledgment(upto, members, self.me, self._voice.name, room)
+        if self._own.get(key) == own:
             return
-        self._own[key] = Acknowledgment(upto, members, self.me, self._voice.name)
+        self._own[key] = own
         if self._lead is not None:
             self._included_at.setdefault(key, now.mono)
             self._lead.own(self._own)
@@ -61,6 +66,17 @@ class Knowledge(Moving):
         if self._lead is not None:
             self._learn(self._lead.system())
         return self._stable.get(key)
+
+    def told(self, group: int, now: int) -> tuple[Mapping[int, Acknowledgment], int | None]:
+        """By epoch what every counted member of a group has, as it was last said, and when that was."""
+        lead, attached = self._lead, self._attached
+        table: Mapping[GroupKey, Acknowledgment] = {}
+        at: int | None = None
+        if lead is not None and (system := lead.system()) is not None:
+            table, at = system, now
+        elif attached is not None:
+            table, at = attached.system, attached.told_at
+        return {key.epoch: entry for key, entry in table.items() if key.group == group}, at
 
     def counted(self, key: GroupKey, now: int) -> bool:
         """Whether every coordinator waits for this site, so that nothing it needs is dropped (D7).

@@ -31,6 +31,8 @@ class Acknowledgment(NamedTuple):
     slowest: SiteId
     name: str
     """What people call the slowest site."""
+    room: int
+    """Frames of one sender that all of them take beyond what is stable (D10)."""
 
 
 class CutKey(NamedTuple):

@@ -98,9 +98,9 @@ def _spread(value: Any) -> Mapping[SiteId, int]:
 def _acknowledgments(value: Any) -> Mapping[GroupKey, Acknowledgment]:
     found = {}
     for entry in array(value):
-        group, epoch, upto, members, slowest, name = array(entry, 6)
+        group, epoch, upto, members, slowest, name, room = array(entry, 7)
         key = GroupKey(*_group_key((group, epoch)))
-        found[key] = Acknowledgment(timestamp(upto), _count(members), _site(slowest), text(name))
+        found[key] = Acknowledgment(timestamp(upto), _count(members), _site(slowest), text(name), integer(room))
     return found
 
 
