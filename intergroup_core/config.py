@@ -161,6 +161,8 @@ class ReportConfig:
     """What this member takes beyond what it acknowledged, all senders together."""
     room_fraction: Annotated[float, Between(0.01, 1)] = 0.25
     """Part of the room that, once received, is reported at once."""
+    direct_members: Annotated[int, Between(0, 20_000)] = 16
+    """Members up to which everybody reports to all; in larger groups receivers are heard through the hierarchy."""
 
     def __post_init__(self) -> None:
         check("report", self)
@@ -221,7 +223,9 @@ class MembershipConfig:
 class HierarchyConfig:
     """The control hierarchy: who talks to whom, how often, and when that changes (T2.2.3, H1 to H7)."""
 
-    bandwidth: Annotated[float, Between(1_000, 1e10)] = 250_000.0
+    name: str = "default"
+    """Sites of one name are in one hierarchy, whatever groups they have members in."""
+    bandwidth: Annotated[float, Between(1_000, 1e10)] = 1e6
     """Bytes per second of control messages in a local group, and as many in the coordinator group."""
     interval_ms: Annotated[float, Between(1, 600_000)] = 1_000.0
     """Least time between a site's control messages while nothing happens."""

@@ -27,7 +27,7 @@ from intergroup_core.ids import (
 from intergroup_core.membership.process import Membership
 from intergroup_core.membership.quorum import Quorum, QuorumRecord
 from intergroup_core.membership.states import State
-from intergroup_core.ports import Distances
+from intergroup_core.ports import Control, Distances, Told
 from intergroup_core.timers import earliest
 from intergroup_core.wire.control import encode_control
 from intergroup_core.wire.fields import MAX_TEXT
@@ -43,7 +43,7 @@ from intergroup_core.wire.hierarchy import (
     SiteLeave,
 )
 from intergroup_core.wire.membership import Farewell, MembershipMessage, Peer
-from intergroup_core.wire.messages import KeepAlive, RepairRequest, Report
+from intergroup_core.wire.messages import KeepAlive, Place, RepairRequest, Report
 from intergroup_core.wire.parse import Arrival, parse
 from intergroup_core.wire.run import Run
 
@@ -75,6 +75,7 @@ class Endpoint:
         sender: bool = False,
         site: str = "",
         record: bytes | None = None,
+        control: Control | None = None,
     ) -> None:
         for what, text in (("name", name), ("site", site)):
             if len(text.encode()) > MAX_TEXT:
@@ -97,6 +98,7 @@ class Endpoint:
         self._outbox = Outbox(config.send.queue_bytes, config.group.max_message_bytes)
         self._wants_to_send = sender
         self._site = site
+        self._control = control
         self._record = record
         self._told_counted = False
         self._membership: Membership | None = None
@@ -123,6 +125,7 @@ class Endpoint:
             live=live,
             chosen=self._sources,
             outbox=self._outbox,
+            control=self._control if live else None,
             recovered=self._recovered,
             changed=self._membership.changed if self._membership is not None else None,
             held_back=self._membership.held_back if self._membership is not None else None,
@@ -208,6 +211,8 @@ class Endpoint:
         unsure = self._path.undelivered if self._path is not None else 0
         self.me = MemberId(self._rng.getrandbits(64) or 1)
         self._path = self._unbound_path()
+        if self._control is not None:
+            self._control.withdraw()
         self._told_counted = False
         self._effects.append(Gap(reason, self.me, unsure))
         return Peer(self.me, self.name, self._site)
@@ -359,6 +364,7 @@ class Endpoint:
         path = self._path
         if request.requester == self.me or path is None or not path.follows:
             return
+        self._placed(request.requester, request.place)
         if self._fixed is not None:
             if request.requester not in self._counted:
                 self.counters.drop("member")
@@ -372,6 +378,8 @@ class Endpoint:
         path, membership = self._path, self._membership
         if report.member == self.me or path is None or not path.follows:
             return
+        if report.live is not None:
+            self._placed(report.member, report.live.place)
         if membership is None:
             if report.member not in self._counted:
                 self.counters.drop("member")
@@ -386,6 +394,10 @@ class Endpoint:
             self.counters.drop("view")
             return
         path.reports.received(report, now.mono)
+
+    def _placed(self, member: MemberId, place: Place | None) -> None:
+        if place is not None and self._control is not None:
+            self._control.placed(member, *place)
 
     def _receive_membership(self, message: MembershipMessage, now: Instant) -> None:
         if self._membership is None or message.member == self.me:
@@ -402,7 +414,9 @@ class Endpoint:
     def _settle(self, now: Instant) -> list[Effect]:
         path, membership = self._path, self._membership
         if membership is not None and membership.state is State.LEFT:
-            pass  # nothing is owed to anybody any more
+            # Nothing is owed to anybody any more, and nobody is to wait for this member.
+            if self._control is not None:
+                self._control.withdraw()
         elif path is not None:
             path.settle(now)
             if membership is not None:
@@ -449,6 +463,12 @@ class Endpoint:
             return {}
         names = self._path.reports.names
         return {member: names.get(member, format_member(member)) for member in self._path.reports.receivers}
+
+    def told(self, now: Instant) -> Told | None:
+        """What the hierarchy says of the group: how many are waited for, what they all have, who is the slowest."""
+        if self._control is None or self._path is None or self._membership is None:
+            return None
+        return self._control.told(self._path.epochs, now.mono)
 
     @property
     def acknowledged(self) -> Timestamp:

@@ -1,4 +1,4 @@
-"""One site: its group members and the one hybrid clock they share."""
+"""One site: its control process, its group members and the one hybrid clock they share (H1)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from intergroup_core.delivery.outbox import Records
 from intergroup_core.effects import Effect
 from intergroup_core.endpoint import Endpoint
 from intergroup_core.errors import LocalProtocolError
+from intergroup_core.hierarchy.group import GroupControl
+from intergroup_core.hierarchy.process import ControlProcess
 from intergroup_core.ids import Instant
 from intergroup_core.timers import earliest
 from intergroup_core.wire.parse import Arrival
@@ -17,9 +19,14 @@ from intergroup_core.wire.parse import Arrival
 class Site:
     """Routes by group; the clock is one, so that what a site reads in one group precedes what it sends in another."""
 
-    def __init__(self) -> None:
+    def __init__(self, control: ControlProcess | None = None) -> None:
         self.clock = HybridClock()
+        self.control = control
         self._endpoints: dict[str, Endpoint] = {}
+
+    def control_of(self, group: str, distance_start_ns: int) -> GroupControl | None:
+        """The site's control process as a member of a group sees it; None at a site that has none."""
+        return None if self.control is None else GroupControl(self.control, group, distance_start_ns)
 
     @property
     def endpoints(self) -> Sequence[Endpoint]:

@@ -179,4 +179,10 @@ class Members:
     """None before the first view: nobody sends, or nobody has answered yet."""
     senders: tuple[Peer, ...]
     receivers: tuple[Peer, ...]
-    """Those heard of; `uu` receivers are never heard of."""
+    """Those heard of by name; `uu` receivers are never heard of, and in a large group not everybody is."""
+    count: int | None = None
+    """Members that are waited for, senders included, as the control hierarchy counts them; None before it is known."""
+    slowest: str | None = None
+    """The site whose member is farthest behind what the others have."""
+    behind_s: float | None = None
+    """By how many seconds it is behind the present."""

@@ -17,7 +17,8 @@ from intergroup_core.api.events import Batch, BatchEvent, Event, Members, Messag
 from intergroup_core.api.stream import Stream
 from intergroup_core.config import Config
 from intergroup_core.errors import ConfigError, LocalProtocolError, MemberEnded
-from intergroup_core.ids import Service, format_member
+from intergroup_core.ids import Service, format_member, wall_us
+from intergroup_core.runtime.clock import now
 from intergroup_core.runtime.inbox import Event as Delivered
 from intergroup_core.runtime.member import Member
 from intergroup_core.runtime.opening import open_live_member
@@ -147,11 +148,16 @@ class GroupMember:
         if view is not None:
             names = itertools.chain(view.names, itertools.repeat(""))
             senders = tuple(_peer(member, name) for member, name in zip(view.members, names, strict=False))
+        at = now()
+        told = endpoint.told(at)
         return Members(
             group_name=self.group,
             view_id=str(view.id) if view is not None else None,
             senders=senders,
             receivers=tuple(_peer(member, name) for member, name in sorted(endpoint.receivers.items())),
+            count=told.members if told is not None else None,
+            slowest=told.slowest if told is not None else None,
+            behind_s=max(0.0, at.wall / 1e9 - wall_us(told.upto) / 1e6) if told is not None else None,
         )
 
     async def joined(self) -> None:

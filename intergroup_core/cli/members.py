@@ -17,6 +17,11 @@ from intergroup_core.cli.network import Group, Interface, Peers, Settings, Trans
 
 REPORTS_HEARD = 2.5
 """Idle times of reports to listen for: each receiver reports once in one of them."""
+CONTROL_HEARD = 4.0
+"""Intervals of the control hierarchy in which a newcomer finds its place and hears a coordinator."""
+LOOK_SECONDS = 0.05
+BEHIND_SECONDS = 1.0
+"""A member that is farther behind than this is worth naming."""
 
 
 def members(
@@ -40,6 +45,7 @@ def members(
         if answered:
             # No event says that every receiver has been heard: each reports once in its idle time, so wait that long.
             time.sleep(REPORTS_HEARD * settings.report.idle_ms / 1_000)
+            _wait_for_count(member, CONTROL_HEARD * settings.hierarchy.interval_ms / 1_000)
         found = member.members()
         me = member.id
     write_line(_object(found, me) if json else _table(found, me))
@@ -50,6 +56,13 @@ def members(
             file=sys.stderr,
         )
         raise typer.Exit(EXIT_TIMEOUT)
+
+
+def _wait_for_count(member: BlockingMember, seconds: float) -> None:
+    """Until the hierarchy has said how many there are; a coordinator speaks once in its interval."""
+    end = time.monotonic() + seconds
+    while member.members().count is None and time.monotonic() < end:
+        time.sleep(LOOK_SECONDS)
 
 
 def _has_view(member: BlockingMember, timeout: float) -> bool:
@@ -67,8 +80,16 @@ def _object(found: Members, me: str) -> str:
             "view_id": found.view_id,
             "senders": [_fields(peer) for peer in found.senders],
             "receivers": [_fields(peer) for peer in found.receivers if peer.id != me],
+            "count": _others(found),
+            "slowest": found.slowest,
+            "behind_s": round(found.behind_s, 3) if found.behind_s is not None else None,
         }
     )
+
+
+def _others(found: Members) -> int | None:
+    """All that are waited for but this command's own member."""
+    return None if found.count is None else max(0, found.count - 1)
 
 
 def _fields(peer: Peer) -> dict[str, str]:
@@ -81,4 +102,8 @@ def _table(found: Members, me: str) -> str:
     lines = [f"{found.group_name}: {f'view {found.view_id}' if found.view_id else 'no view'}"]
     for role, peers in (("sender", found.senders), ("receiver", receivers)):
         lines += [f"  {role:<9} {peer.name:<{width}}  {peer.id}" for peer in peers]
+    if found.count is not None:
+        lines.append(f"  about {_others(found)} members are waited for")
+    if found.behind_s is not None and found.behind_s > BEHIND_SECONDS:
+        lines.append(f"  {found.slowest} is {found.behind_s:.1f} s behind")
     return "\n".join(lines)

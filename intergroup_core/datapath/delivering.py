@@ -7,6 +7,7 @@ from intergroup_core.delivery.rto import ReliableTimestampOrdered
 from intergroup_core.effects import Deliver, Order, Stable
 from intergroup_core.ids import Instant, MemberId, Timestamp
 from intergroup_core.multicast.reliable import ReliableMulticast
+from intergroup_core.ports import Control
 from intergroup_core.wire.chunk import Chunk
 from intergroup_core.wire.control import decode_change
 from intergroup_core.wire.membership import Add
@@ -84,6 +85,8 @@ class Delivering(Incoming):
         if acknowledged > self.acknowledged and self.delivering:
             self.acknowledged = Timestamp(acknowledged)
             self.reports.progressed(now.mono)
+        if self._control is not None:
+            self._tell(self._control, now)
         stable = self.reports.stable(self.acknowledged)
         if stable > self.stable:
             self.stable = Timestamp(stable)
@@ -94,7 +97,26 @@ class Delivering(Incoming):
         if now.mono >= self.reports.next_deadline() and not self._congested:
             self._report(multicast, now)
 
+    def _tell(self, control: Control, now: Instant) -> None:
+        """What this member has goes to the hierarchy; where some do not report themselves, what all have comes back."""
+        pressing = self.buffered_bytes > 0
+        control.acknowledge(self.view_tag, self.acknowledged, self._room_frames(), pressing=pressing, now=now)
+        if self.reports.relayed.any and self.sender is not None:
+            self.reports.told(control.told(self.epochs, now.mono), self._told_margin)
+
+    def _may_relay(self, control: Control, now: Instant) -> bool:
+        """Whether the group is large, and the hierarchy counts this member."""
+        told = control.told(self.epochs, now.mono)
+        most = self._config.report.direct_members
+        return told is not None and told.members > most and control.counted(self.view_tag, now.mono)
+
     def _report(self, multicast: ReliableMulticast, now: Instant) -> None:
+        if self._control is not None:
+            self.reports.place = self._control.place
+            self.reports.relay(self._may_relay(self._control, now))
+            if self.reports.silent:
+                self.reports.postpone(now.mono)
+                return
         report = self.reports.make(
             self.acknowledged, multicast.contiguous(), self._room_frames(), now.mono, self.stable
         )

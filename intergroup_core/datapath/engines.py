@@ -21,7 +21,7 @@ from intergroup_core.effects import Effect, Multicast
 from intergroup_core.hierarchy.flat import FlatReports
 from intergroup_core.ids import Instant, MemberId, Service, Timestamp, timestamp_span
 from intergroup_core.multicast.reliable import ReliableMulticast
-from intergroup_core.ports import Distances
+from intergroup_core.ports import Control, Distances
 from intergroup_core.wire.control import encode_control
 from intergroup_core.wire.frames import FrameMaker
 from intergroup_core.wire.membership import Change
@@ -72,6 +72,7 @@ class Engines:
         live: bool = False,
         chosen: frozenset[MemberId] | None = None,
         outbox: Outbox | None = None,
+        control: Control | None = None,
         recovered: Callable[[MemberId, int, int], None] | None = None,
         changed: Changed | None = None,
         held_back: HeldBack | None = None,
@@ -82,6 +83,10 @@ class Engines:
         self._live = live
         self._config = config
         self._clock = clock
+        self._control = control
+        self.epochs: tuple[int, ...] = (beginning.view_tag,)
+        """Tags of the present epoch and of those before it whose members may still be on their way."""
+        self._told_margin = 2 * round(config.hierarchy.interval_ms * MILLISECOND)
         self._distances = distances
         self._maker = maker
         self._effects = effects

@@ -14,6 +14,9 @@ from intergroup_core.ids import MAX_TIMESTAMP, Instant, MemberId, Timestamp
 class Epochs(Outgoing):
     """Ends an epoch at a cut and begins the next; answers for newcomers where they may start."""
 
+    MAX_EPOCHS = 8
+    """Epochs, the present one included, whose members are waited for."""
+
     def enter_view(self, members: Collection[MemberId], now: Instant) -> None:
         """The view changed inside the epoch: who is counted, and whether this member sends."""
         self.members = tuple(members)
@@ -120,6 +123,7 @@ class Epochs(Outgoing):
         assert self._guard is not None
         gone = [member for member in self.members if member not in activations]
         self.view_tag = view_tag
+        self.epochs = (view_tag, *self.epochs)[: self.MAX_EPOCHS]
         self.members = tuple(activations)
         self._targets.clear()
         self._learned.clear()

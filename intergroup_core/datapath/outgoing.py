@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from intergroup_core.config import HEADER_BYTES
 from intergroup_core.datapath.delivering import Delivering
 from intergroup_core.delivery.sender import Sender
@@ -39,7 +41,7 @@ class Outgoing(Delivering):
             if emitted >= PUMP_BYTES:
                 self._more_at = now.mono
                 break
-            emission = sender.next_message(self._window(), self.reports.lowest_contiguous(self.me), now)
+            emission = sender.next_message(self._window(), self._lowest_contiguous(sender), now)
             if emission is None:
                 break
             emitted += len(emission.data)
@@ -57,8 +59,17 @@ class Outgoing(Delivering):
 
     def _window(self) -> int:
         """Where this sender must stop: the slowest member's room, its own application's included."""
-        own = self.sender.seq + self._room_frames() if self.sender is not None else 0
-        return min(self.reports.window, own)
+        sender = self.sender
+        if sender is None:
+            return min(self.reports.window, 0)
+        return min(
+            self.reports.window, sender.seq + self._room_frames(), self.reports.relayed.window(sender.stable_seq)
+        )
+
+    def _lowest_contiguous(self, sender: Sender) -> int:
+        """The last own frame that everybody has; of members that do not report, what is stable."""
+        lowest = self.reports.lowest_contiguous(self.me)
+        return min(lowest, sender.stable_seq) if self.reports.relayed.any else lowest
 
     def _keep_alive(self, sender: Sender, now: Instant) -> None:
         if self._heard > sender.promised:
@@ -86,7 +97,8 @@ class Outgoing(Delivering):
             return []
         due = multicast.tick(now.mono)
         if due.request is not None:
-            self.say(due.request)
+            place = self._control.place if self._control is not None else None
+            self.say(replace(due.request, place=place) if place is not None else due.request)
         for run in due.repairs:
             self._repair(run)
         for frame in due.keepalives:

@@ -53,6 +53,11 @@ class Sender:
         """When data was sent last, in monotonic nanoseconds."""
 
     @property
+    def stable_seq(self) -> int:
+        """Of the last own frame that everybody has."""
+        return self._stable_seq
+
+    @property
     def unstable_frames(self) -> int:
         return self.seq - self._stable_seq
 

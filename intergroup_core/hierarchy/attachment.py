@@ -130,6 +130,13 @@ class Attachment:
     def all_counted(self, keys: Iterable[GroupKey]) -> bool:
         return self.settled and all(key in self._counted_at for key in keys)
 
+    def rename(self, old: GroupKey, new: GroupKey) -> None:
+        if old in self._counted_at:
+            self._counted_at[new] = self._counted_at.pop(old)
+        for clock, keys in self._sent.items():
+            if old in keys:
+                self._sent[clock] = keys - {old} | {new}
+
     def forget(self, key: GroupKey) -> None:
         self._counted_at.pop(key, None)
 

@@ -3,7 +3,7 @@
 Stability is the least acknowledged timestamp of the counted members (T3.5); the window of a sender ends where the
 slowest of them has no more room (D10). Senders are counted because they are in the view. A receiver is counted by
 whoever hears its report; senders name in their own reports whom they count and who does not know it yet, so that a
-newcomer learns when all of them do (D7).
+newcomer learns when all of them do (D7). In a large group the hierarchy speaks for receivers, which then do not report.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from intergroup_core.config import ReportConfig
+from intergroup_core.hierarchy.relayed import Relayed
 from intergroup_core.ids import MemberId, Timestamp
-from intergroup_core.wire.messages import LiveReport, Report
+from intergroup_core.ports import Told
+from intergroup_core.wire.messages import LiveReport, Place, Report
 
 MILLISECOND = 1_000_000
 NO_WINDOW = 1 << 62
@@ -36,6 +38,8 @@ class FlatReports:
     """Receivers remembered by name at most."""
     MAX_COUNTS = 64
     """Newly counted members named in one report; the others wait for the next."""
+    RELAY_REPORTS = 3
+    """Reports in which a receiver says that the hierarchy speaks for it, for one may be lost."""
     UNSURE_PARTS = 8
     """While a member waits to be counted, or for others to be ready, it reports so many times as often."""
 
@@ -66,6 +70,10 @@ class FlatReports:
         self._unsure_until = 0
         self._is_unsure = False
         self._frozen = Timestamp(0)
+        self._relaying = 0
+        self.relayed = Relayed(self.INITIAL_FRAMES)
+        self.place: Place | None = None
+        """Where this member's site is in the hierarchy."""
         self._audience: dict[MemberId, int] = {}
         self.name = ""
         """What this member calls itself in some of its reports."""
@@ -94,6 +102,7 @@ class FlatReports:
         self._live = True
         if view_tag != self._view_tag:
             self._confirmed.clear()
+            self.relayed.enter(now)
         self._view_tag = view_tag
         gone = self._senders - frozenset(senders)
         self._senders = frozenset(senders)
@@ -120,6 +129,8 @@ class FlatReports:
         """Wait for a member's acknowledgments from now on."""
         if member == self._me or member in self._others or len(self._others) >= self.MAX_COUNTED:
             return
+        if member in self.relayed:
+            return
         if self._goes_by_senders() and member not in self._senders:
             return
         self._others[member] = None
@@ -132,6 +143,8 @@ class FlatReports:
         if member in self._others:
             del self._others[member]
             self._reports.pop(member, None)
+            self._changed()
+        if self.relayed.forget(member):
             self._changed()
         self._heard.pop(member, None)
         self._pins.pop(member, None)
@@ -226,6 +239,41 @@ class FlatReports:
         self._least_of_others = self._least()
         self.window = self._window()
 
+    # Members that the hierarchy speaks for
+
+    def relay(self, may: bool) -> None:
+        """Whether the hierarchy counts this receiver and should speak for it; said before it is done."""
+        self._relaying = self._relaying + 1 if may and self._me not in self._senders else 0
+
+    @property
+    def silent(self) -> bool:
+        """Whether this member has said often enough that it does not report any more."""
+        return self._relaying > self.RELAY_REPORTS
+
+    def postpone(self, now: int) -> None:
+        """Nothing is reported; look again after the idle period."""
+        self._frames = 0
+        self._due_at = now + self._idle_ns
+
+    def told(self, told: Told | None, margin_ns: int) -> None:
+        """What the hierarchy says of everybody."""
+        if self.relayed.told(told, margin_ns):
+            self._changed()
+
+    def _falls_silent(self, report: Report, now: int) -> bool:
+        if report.serial <= self._last_serial(report.member):
+            return False
+        if report.member not in self._senders and self.relayed.falls_silent(report, now):
+            self._others.pop(report.member, None)
+            self._reports.pop(report.member, None)
+            self._pins.pop(report.member, None)
+            self._changed()
+        return True
+
+    def _last_serial(self, member: MemberId) -> int:
+        known = self._reports.get(member)
+        return known.serial if known is not None else self.relayed.serial_of(member)
+
     # Reports
 
     def room_frames(self, room_bytes: int) -> int:
@@ -237,6 +285,11 @@ class FlatReports:
         live = report.live
         if live is not None:
             self._overheard(report.member, live, now, current=report.view_tag == self._view_tag)
+            if live.relayed and not self._goes_by_senders():
+                return self._falls_silent(report, now)
+            if report.member in self.relayed and report.serial > self._last_serial(report.member):
+                self.relayed.forget(report.member)
+                self._others[report.member] = None
         if report.member not in self._others:
             return False
         known = self._reports.get(report.member)
@@ -263,6 +316,7 @@ class FlatReports:
 
     def _overheard(self, member: MemberId, live: LiveReport, now: int, *, current: bool) -> None:
         """What is worth knowing of anybody: that it is there, its name, and which changes took effect."""
+        self.relayed.any |= live.indirect
         if current:
             self._applied_anywhere = max(self._applied_anywhere, live.applied)
         if member not in self._senders and (member in self._audience or len(self._audience) < self.MAX_AUDIENCE):
@@ -272,7 +326,9 @@ class FlatReports:
 
     def stable(self, acknowledged: int) -> int:
         """What every counted member has, given what this one acknowledges."""
-        return min(acknowledged, self._least_of_others) if self._others or self._is_unsure else acknowledged
+        if self._others or self._is_unsure or self.relayed:
+            acknowledged = min(acknowledged, self._least_of_others)
+        return acknowledged if self._goes_by_senders() else min(acknowledged, self.relayed.bound())
 
     def lowest_contiguous(self, source: MemberId) -> int:
         """The last seq of a source that every other counted member has; without others, anything."""
@@ -291,7 +347,10 @@ class FlatReports:
         heard = (self._senders if self._goes_by_senders() else self._others.keys()) - {self._me}
         if any(member not in reports for member in heard):
             return Timestamp(0)
-        return Timestamp(min((self._told_by(reports[member]) for member in heard), default=0))
+        told = [self._told_by(reports[member]) for member in heard]
+        if not self._goes_by_senders():
+            told += self.relayed.acknowledged()
+        return Timestamp(min(told, default=0))
 
     def _goes_by_senders(self) -> bool:
         """A receiver may not have heard of every other one: only senders know whom they count."""
@@ -325,11 +384,15 @@ class FlatReports:
 
     def data_arrived(self, frames: int, now: int) -> None:
         """Frames came in: report soon, or at once when much of the room is used."""
+        if self.silent:
+            return
         self._frames += frames
         self._due_at = min(self._due_at, now if self._frames >= self._prompt_frames else now + self._busy_ns)
 
     def progressed(self, now: int) -> None:
         """Something worth telling changed."""
+        if self.silent:
+            return
         self._due_at = min(self._due_at, now + self._busy_ns)
 
     def room_changed(self, room_frames: int, now: int) -> None:
@@ -350,7 +413,7 @@ class FlatReports:
         idle = self._frames == 0
         self._frames = 0
         self._told_room = room_frames
-        unsure = self._live and not (self.counted and self.all_ready(self._ready))
+        unsure = self._live and (self._relaying or not (self.counted and self.all_ready(self._ready)))
         self._due_at = now + (self._idle_ns // self.UNSURE_PARTS if unsure else self._idle_ns)
         return Report(
             member=self._me,
@@ -372,4 +435,7 @@ class FlatReports:
             applied=self._applied,
             stable=Timestamp(stable),
             name=self.name if named else "",
+            relayed=self._relaying > 0,
+            indirect=self.relayed.any,
+            place=self.place if named else None,
         )

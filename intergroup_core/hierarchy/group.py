@@ -33,7 +33,7 @@ class GroupControl:
 
     def acknowledge(self, epoch: int, upto: Timestamp, room: int, *, pressing: bool, now: Instant) -> None:
         if self._epoch is not None and epoch != self._epoch:
-            self._process.withdraw(GroupKey(self._group, self._epoch))
+            self._process.rename(GroupKey(self._group, self._epoch), GroupKey(self._group, epoch))
         self._epoch = epoch
         self._process.acknowledge(GroupKey(self._group, epoch), upto, room=room, pressing=pressing, now=now)
 

@@ -38,6 +38,18 @@ class Knowledge(Moving):
         if pressing:
             self._hurry(now.mono)
 
+    def rename(self, old: GroupKey, new: GroupKey) -> None:
+        """The member goes on in another epoch: whoever waits for it in the old one waits for it in the new one."""
+        if old in self._own:
+            self._own[new] = self._own.pop(old)
+        if old in self._included_at:
+            self._included_at[new] = self._included_at.pop(old)
+        self._stable.pop(old, None)
+        for attachment in self._attachments:
+            attachment.rename(old, new)
+        if self._lead is not None:
+            self._lead.own(self._own)
+
     def withdraw(self, key: GroupKey) -> None:
         """The site has no member in a group any more."""
         self._own.pop(key, None)

@@ -49,7 +49,7 @@ class Places:
         self._system_ttl = max(1, system_ttl)
         self._rng = rng
         self._effects: list[ControlEffect] = []
-        self._voice = Voice(me, name, self._system_ttl, self._effects)
+        self._voice = Voice(me, name, config.name, self._system_ttl, self._effects)
         self._determination = SelfDetermination(config, rng)
         self._timers: Timers[Timer] = Timers()
         self._local = Interval(config, rng)

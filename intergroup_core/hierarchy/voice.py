@@ -23,7 +23,6 @@ from intergroup_core.wire.hierarchy import (
 )
 from intergroup_core.wire.hierarchy_codec import encode_hierarchy
 
-HIERARCHY_TAG = group_tag("intergroup control hierarchy")
 MAX_CONTROL_BYTES = 1_400
 """A control message fits one datagram of an Ethernet (H6)."""
 ECHOES = 24
@@ -37,6 +36,12 @@ UNKNOWN = (1 << CLOCK_BITS) - 1
 """Counted so long ago that it says nothing."""
 MICROSECOND = 1_000
 
+
+def hierarchy_tag(hierarchy: str) -> int:
+    """What keeps hierarchies apart whose addresses collide."""
+    return group_tag(f"control hierarchy {hierarchy}")
+
+
 Key = TypeVar("Key")
 Row = TypeVar("Row")
 Part = TypeVar("Part", LocalControl, CoordinatorControl, GlobalControl)
@@ -45,12 +50,12 @@ Part = TypeVar("Part", LocalControl, CoordinatorControl, GlobalControl)
 class Voice:
     """Makes and sends the messages of one control process."""
 
-    def __init__(self, me: SiteId, name: str, system_ttl: int, effects: list[ControlEffect]) -> None:
+    def __init__(self, me: SiteId, name: str, hierarchy: str, system_ttl: int, effects: list[ControlEffect]) -> None:
         self._me = me
         self._name = name.encode()[:NAME_BYTES].decode(errors="ignore")
         self._system_ttl = system_ttl
         self._effects = effects
-        self._maker = FrameMaker(HIERARCHY_TAG, MemberId(me), 0, MAX_CONTROL_BYTES)
+        self._maker = FrameMaker(hierarchy_tag(hierarchy), MemberId(me), 0, MAX_CONTROL_BYTES)
         self._turn = 0
 
     @property

@@ -28,6 +28,7 @@ from intergroup_core.errors import Backpressure, IntergroupError, LocalProtocolE
 from intergroup_core.ids import format_member
 from intergroup_core.runtime.alarm import Alarm
 from intergroup_core.runtime.clock import now
+from intergroup_core.runtime.control import ControlRunner
 from intergroup_core.runtime.inbox import Event, Inbox
 from intergroup_core.runtime.listener import Listener
 from intergroup_core.runtime.transmitter import Transmitter
@@ -67,11 +68,13 @@ class Member:
         app_queue_bytes: int,
         on_event: Callable[[Event], None] | None = None,
         store: StateStore | None = None,
+        control: ControlRunner | None = None,
     ) -> None:
         self.endpoint = endpoint
         self._listener = listener
         self._transmitter = transmitter
         self._store = store
+        self._control = control
         self._loop = asyncio.get_running_loop()
         self._alarm = Alarm(self._loop, self._due)
         self._unsent: deque[tuple[memoryview | bytes, int]] = deque()
@@ -91,6 +94,8 @@ class Member:
 
     def start(self) -> Self:
         self._loop.add_reader(self._listener.fileno(), self._readable)
+        if self._control is not None:
+            self._control.start()
         self._carry_out(self.endpoint.start(now()))
         return self
 
@@ -156,6 +161,8 @@ class Member:
         self._transmitter.close()
         if self._store is not None:
             self._store.close()
+        if self._control is not None:
+            self._control.close()
         self._wake(self._room_waiters)
         self._wake(self._view_waiters)
         self._wake(self._sent_waiters)
@@ -293,6 +300,8 @@ class Member:
             self._wake(self._sent_waiters)
         if not self._closed:
             self._alarm.wake_by(self.endpoint.next_deadline())
+            if self._control is not None:
+                self._control.wake()
 
     def _persisted(self, record: bytes) -> bool:
         if self._store is not None:

@@ -12,9 +12,12 @@ from random import Random, SystemRandom
 from intergroup_core.config import Config
 from intergroup_core.delivery.clock import HybridClock
 from intergroup_core.endpoint import Endpoint
-from intergroup_core.ids import MemberId, Service, View
+from intergroup_core.hierarchy.process import ControlProcess
+from intergroup_core.ids import MemberId, Service, SiteId, View
 from intergroup_core.ports import ConstantDistance
 from intergroup_core.runtime.address import group_address
+from intergroup_core.runtime.control import ControlRunner
+from intergroup_core.runtime.control_sockets import ControlSockets
 from intergroup_core.runtime.home import FileStateStore, Home, chosen_home
 from intergroup_core.runtime.inbox import Event
 from intergroup_core.runtime.interfaces import resolve_interface
@@ -22,6 +25,7 @@ from intergroup_core.runtime.listener import Listener
 from intergroup_core.runtime.member import Member
 from intergroup_core.runtime.memory import keep_freed_memory
 from intergroup_core.runtime.transmitter import Transmitter
+from intergroup_core.site import Site
 
 _log = logging.getLogger(__name__)
 
@@ -86,18 +90,24 @@ def open_live_member(
         listener, transmitter = _open_sockets(group, me, config, listen)
         undo.callback(listener.close)
         undo.callback(transmitter.close)
+        sockets = ControlSockets(resolve_interface(config.network.interface), config)
+        undo.callback(sockets.close)
+        here = Site(_control_process(name, config))
+        start_ns = round(config.repair.distance_start_us * 1_000)
+        control = here.control_of(group, start_ns)
         endpoint = Endpoint(
             me=me,
             name=name,
             group=group,
             service=service,
             config=within_buffer(config, listener.buffer_bytes),
-            clock=HybridClock(),
-            distances=ConstantDistance(round(config.repair.distance_start_us * 1_000)),
+            clock=here.clock,
+            distances=ConstantDistance(start_ns) if control is None else control.distances,
             rng=Random(SystemRandom().getrandbits(64)),
             sender=sender,
             site=site,
             record=store.load() if store is not None else None,
+            control=control,
         )
         undo.pop_all()
     return Member(
@@ -107,6 +117,17 @@ def open_live_member(
         app_queue_bytes=config.network.app_queue_bytes,
         on_event=on_event,
         store=store,
+        control=None if here.control is None else ControlRunner(here.control, sockets),
+    )
+
+
+def _control_process(name: str, config: Config) -> ControlProcess:
+    return ControlProcess(
+        me=SiteId(SystemRandom().randrange(1, 1 << 64)),
+        name=name,
+        config=config.hierarchy,
+        system_ttl=config.network.ttl,
+        rng=Random(SystemRandom().getrandbits(64)),
     )
 
 

@@ -19,6 +19,7 @@ from intergroup_core.wire.fields import (
     member,
     octets,
     optional_view_id,
+    place,
     position,
     promise,
     reach,
@@ -55,6 +56,8 @@ from intergroup_core.wire.messages import ControlMessage, LiveReport, RepairRequ
 
 FIXED_REPORT = 4
 """Fields of a report in a view that stays; where views change, more follow."""
+LIVE_REPORT = FIXED_REPORT + 6
+"""With those; what is said of the hierarchy follows where there is something to say."""
 ADD, LEAVE = 1, 2
 """Kinds of an ordered change; append only."""
 
@@ -124,12 +127,15 @@ _NAMES = {kind: tuple(field.name for field in dataclasses.fields(kind))[1:] for 
 def encode_control(message: ControlMessage) -> tuple[FrameType, bytes]:
     """The frame type and body of a control message."""
     if isinstance(message, RepairRequest):
-        return FrameType.REQUEST, msgpack.packb([message.ranges, message.promises])
+        asked: list[object] = [message.ranges, message.promises]
+        return FrameType.REQUEST, msgpack.packb(asked if message.place is None else [*asked, message.place])
     if isinstance(message, Report):
         report: list[object] = [message.serial, message.acknowledged, message.contiguous, message.room_frames]
         if message.live is not None:
             live = message.live
             report += [live.counted, live.counts, live.ready, live.applied, live.stable, live.name]
+            if live.relayed or live.indirect or live.place is not None:
+                report += [live.relayed, live.indirect, live.place]
         return FrameType.REPORT, msgpack.packb(report)
     kind = type(message)
     body = [_plain(getattr(message, name)) for name in _NAMES[kind]]
@@ -185,9 +191,13 @@ def decode_change(body: bytes) -> Change | None:
 
 
 def _decode_request(sender: MemberId, view_tag: int, fields: Any) -> RepairRequest:
-    ranges, promises = array(fields, 2)
+    ranges, promises, *at = array(fields)
     return RepairRequest(
-        requester=sender, view_tag=view_tag, ranges=many(span)(ranges), promises=many(promise)(promises)
+        requester=sender,
+        view_tag=view_tag,
+        ranges=many(span)(ranges),
+        promises=many(promise)(promises),
+        place=place(array(at, 1)[0]) if at else None,
     )
 
 
@@ -195,7 +205,8 @@ def _decode_report(sender: MemberId, view_tag: int, fields: Any) -> Report:
     values = array(fields)
     live: LiveReport | None = None
     if len(values) > FIXED_REPORT:
-        counted, counts, ready, applied, stable, name = array(values[FIXED_REPORT:], 6)
+        counted, counts, ready, applied, stable, name = array(values[FIXED_REPORT:LIVE_REPORT], 6)
+        relayed, indirect, at = array(values[LIVE_REPORT:], 3) if len(values) > LIVE_REPORT else (False, False, None)
         live = LiveReport(
             counted=truth(counted),
             counts=many(member)(counts),
@@ -203,6 +214,9 @@ def _decode_report(sender: MemberId, view_tag: int, fields: Any) -> Report:
             applied=timestamp(applied),
             stable=timestamp(stable),
             name=text(name),
+            relayed=truth(relayed),
+            indirect=truth(indirect),
+            place=None if at is None else place(at),
         )
     count, acknowledged, contiguous, room_frames = array(values[:FIXED_REPORT], FIXED_REPORT)
     return Report(

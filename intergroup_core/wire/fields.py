@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import msgpack
 
-from intergroup_core.ids import MAX_TIMESTAMP, MemberId, Timestamp, ViewId
+from intergroup_core.ids import MAX_TIMESTAMP, MemberId, SiteId, Timestamp, ViewId
 from intergroup_core.wire.header import MAX_SEQ
 
 MAX_ITEMS = 4_096
@@ -86,6 +86,20 @@ def member(value: Any) -> MemberId:
     if not identity:
         raise BadBody
     return MemberId(identity)
+
+
+def site(value: Any) -> SiteId:
+    return SiteId(member(value))
+
+
+def optional_site(value: Any) -> SiteId | None:
+    return None if value is None else site(value)
+
+
+def place(value: Any) -> tuple[SiteId, SiteId | None]:
+    """Where a site is in the control hierarchy."""
+    own, coordinator = array(value, 2)
+    return site(own), optional_site(coordinator)
 
 
 def site_key(value: Any) -> int:

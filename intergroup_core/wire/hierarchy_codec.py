@@ -14,6 +14,8 @@ from intergroup_core.wire.fields import (
     array,
     integer,
     member,
+    optional_site,
+    site,
     text,
     timestamp,
     truth,
@@ -41,14 +43,6 @@ MAX_SITES = 1_000_000
 """Sites that any count may speak of."""
 _MAX_CLOCK = (1 << CLOCK_BITS) - 1
 _MAX_TAG = (1 << 64) - 1
-
-
-def _site(value: Any) -> SiteId:
-    return SiteId(member(value))
-
-
-def _optional_site(value: Any) -> SiteId | None:
-    return None if value is None else _site(value)
 
 
 def _clock(value: Any) -> int:
@@ -82,16 +76,16 @@ def _group_key(value: Any) -> tuple[int, int]:
 def _echoes(value: Any) -> Mapping[SiteId, tuple[int, int]]:
     found = {}
     for entry in array(value):
-        site, clock, held = array(entry, 3)
-        found[_site(site)] = (_clock(clock), _clock(held))
+        where, clock, held = array(entry, 3)
+        found[site(where)] = (_clock(clock), _clock(held))
     return found
 
 
 def _spread(value: Any) -> Mapping[SiteId, int]:
     found = {}
     for entry in array(value):
-        site, distance = array(entry, 2)
-        found[_site(site)] = _clock(distance)
+        where, distance = array(entry, 2)
+        found[site(where)] = _clock(distance)
     return found
 
 
@@ -100,7 +94,7 @@ def _acknowledgments(value: Any) -> Mapping[GroupKey, Acknowledgment]:
     for entry in array(value):
         group, epoch, upto, members, slowest, name, room = array(entry, 7)
         key = GroupKey(*_group_key((group, epoch)))
-        found[key] = Acknowledgment(timestamp(upto), _count(members), _site(slowest), text(name), integer(room))
+        found[key] = Acknowledgment(timestamp(upto), _count(members), site(slowest), text(name), integer(room))
     return found
 
 
@@ -119,12 +113,12 @@ Decoder = Callable[[Any], Any]
 _BODIES: dict[FrameType, tuple[type[HierarchyMessage], tuple[Decoder, ...]]] = {
     FrameType.LOCAL_CONTROL: (
         LocalControl,
-        (_site, _ttl, _clock, _part, _parts, text, _count, _echoes, _acknowledgments, _cuts),
+        (site, _ttl, _clock, _part, _parts, text, _count, _echoes, _acknowledgments, _cuts),
     ),
     FrameType.COORDINATOR_CONTROL: (
         CoordinatorControl,
         (
-            *(_ttl, _clock, _part, _parts, _clock, _count, _count, _clock, _optional_site),
+            *(_ttl, _clock, _part, _parts, _clock, _count, _count, _clock, optional_site),
             *(_echoes, _spread, _spread, _acknowledgments, _cuts),
         ),
     ),
@@ -132,10 +126,10 @@ _BODIES: dict[FrameType, tuple[type[HierarchyMessage], tuple[Decoder, ...]]] = {
         GlobalControl,
         (_clock, _part, _parts, _count, _count, _echoes, _acknowledgments, _cuts),
     ),
-    FrameType.RING_QUERY: (RingQuery, (integer, _ttl, _clock, _optional_site, truth)),
-    FrameType.RING_ANSWER: (RingAnswer, (_site, integer, _clock, _clock, _ttl, _count, _count, truth)),
+    FrameType.RING_QUERY: (RingQuery, (integer, _ttl, _clock, optional_site, truth)),
+    FrameType.RING_ANSWER: (RingAnswer, (site, integer, _clock, _clock, _ttl, _count, _count, truth)),
     FrameType.COORDINATOR_LEAVE: (CoordinatorLeave, (_clock,)),
-    FrameType.SITE_LEAVE: (SiteLeave, (_site, _clock)),
+    FrameType.SITE_LEAVE: (SiteLeave, (site, _clock)),
 }
 HIERARCHY_TYPES = frozenset(_BODIES)
 _FRAME_TYPES = {kind: frame for frame, (kind, _) in _BODIES.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from intergroup_core.ids import MemberId, Timestamp
+from intergroup_core.ids import MemberId, SiteId, Timestamp
 from intergroup_core.wire.membership import MembershipMessage
 
 
@@ -21,6 +21,10 @@ class KeepAlive:
     repaired: bool = False
 
 
+Place = tuple[SiteId, SiteId | None]
+"""Where a member's site is in the control hierarchy: its control process, and the coordinator of that."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairRequest:
     """Asks for ranges of frames, and for promises at or above a timestamp (T3.2.1, R1, D13)."""
@@ -29,6 +33,7 @@ class RepairRequest:
     view_tag: int
     ranges: tuple[tuple[MemberId, int, int], ...]
     promises: tuple[tuple[MemberId, Timestamp], ...] = ()
+    place: Place | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +52,11 @@ class LiveReport:
     """What the reporter takes as stable; receivers, who do not know each other, go by what senders say."""
     name: str
     """What people call the reporter; not in the reports of a busy one."""
+    relayed: bool = False
+    """Whether the reporter's acknowledgments come by way of the hierarchy from now on, and not from itself."""
+    indirect: bool = False
+    """Whether the reporter knows of members that do not report themselves."""
+    place: Place | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,12 +28,14 @@ def spans(draw: st.DrawFn) -> tuple[MemberId, int, int]:
     return draw(members), first, draw(st.integers(first, MAX_SEQ))
 
 
+places = st.none() | st.tuples(members, st.none() | members)
 requests = st.builds(
     RepairRequest,
     requester=members,
     view_tag=tags,
     ranges=st.lists(spans(), max_size=80).map(tuple),
     promises=st.lists(st.tuples(members, timestamps), max_size=20).map(tuple),
+    place=places,
 )
 reports = st.builds(
     Report,
@@ -51,6 +53,9 @@ reports = st.builds(
         ready=timestamps,
         stable=timestamps,
         name=st.text(max_size=20),
+        relayed=st.booleans(),
+        indirect=st.booleans(),
+        place=places,
     ),
 )
 
@@ -69,11 +74,13 @@ def test_a_report_in_a_view_that_stays_has_the_body_it_always_had() -> None:
 
 GOOD_REQUEST: list[Any] = [[[A, 1, 5]], [[B, START]]]
 GOOD_REPORT: list[Any] = [1, START, [[A, 5]], 100]
+GOOD_LIVE: list[Any] = [*GOOD_REPORT, True, [B], START, START, START, "", True, True, [A, None]]
 
 
 def test_the_bodies_that_the_next_tests_spoil_are_good() -> None:
     assert decode_control(FrameType.REQUEST, C, VIEW_TAG, msgpack.packb(GOOD_REQUEST)) is not None
     assert decode_control(FrameType.REPORT, C, VIEW_TAG, msgpack.packb(GOOD_REPORT)) is not None
+    assert decode_control(FrameType.REPORT, C, VIEW_TAG, msgpack.packb(GOOD_LIVE)) is not None
 
 
 @pytest.mark.parametrize(
@@ -103,6 +110,10 @@ def test_the_bodies_that_the_next_tests_spoil_are_good() -> None:
         [[], [[B, MAX_TIMESTAMP + 1]]],
         [[], [[B, START, 1]]],
         [[], B],
+        [[], [], [A]],
+        [[], [], [0, A]],
+        [[], [], [A, 0]],
+        [[], [], [A, B], 1],
         [[[A, 1, 5]] * (MAX_ITEMS + 1), []],
     ],
 )
@@ -126,6 +137,9 @@ def test_a_body_that_is_not_a_request_is_none(fields: Any) -> None:
         [1, START, [[A, 5]], 100, True, [B], START, ""],
         [1, START, [[A, 5]], 100, True, [B], START, START, None],
         [1, START, [[A, 5]], 100, True, [B], START, START, "", 7],
+        [1, START, [[A, 5]], 100, True, [B], START, START, START, "", True],
+        [1, START, [[A, 5]], 100, True, [B], START, START, START, "", True, 1, None],
+        [1, START, [[A, 5]], 100, True, [B], START, START, START, "", True, True, [A]],
         [-1, START, [[A, 5]], 100],
         [MAX_SEQ + 1, START, [[A, 5]], 100],
         [1, MAX_TIMESTAMP + 1, [[A, 5]], 100],
