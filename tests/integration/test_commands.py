@@ -175,6 +175,7 @@ def test_members_are_listed_by_name_and_id() -> None:
             assert found["senders"] == [{"name": "anna", "id": anna.id}]
             assert found["receivers"] == [{"name": "carl", "id": carl.id}]
             assert (found["group_name"], found["view_id"]) == (group, anna.members().view_id)
+            assert found["count"] == 2
 
     play(scenario)
 
@@ -183,5 +184,7 @@ def test_members_of_a_group_where_nobody_sends_ends_with_3() -> None:
     group = a_group_name()
     done = run("members", group, "--timeout", "0.5", "--json")
     assert done.returncode == 3
-    assert json.loads(done.stdout) == {"group_name": group, "view_id": None, "senders": [], "receivers": []}
+    found = json.loads(done.stdout)
+    assert (found["group_name"], found["view_id"], found["senders"], found["receivers"]) == (group, None, [], [])
+    assert (found["count"], found["slowest"], found["behind_s"]) == (None, None, None)
     assert b"no sender of group" in done.stderr

@@ -51,6 +51,7 @@ reports = st.builds(
         counted=st.booleans(),
         counts=st.lists(members, max_size=8).map(tuple),
         ready=timestamps,
+        applied=timestamps,
         stable=timestamps,
         name=st.text(max_size=20),
         relayed=st.booleans(),
