@@ -307,10 +307,11 @@ class Endpoint:
 
     def next_deadline(self) -> int | None:
         """When tick is wanted next, in monotonic nanoseconds."""
-        if self._membership is not None and self._membership.state is State.LEFT:
+        membership = self._membership
+        if membership is not None and membership.state is State.LEFT:
             return None
         deadline = self._path.next_deadline() if self._path is not None else None
-        return deadline if self._membership is None else earliest(deadline, self._membership.next_deadline())
+        return deadline if membership is None else earliest(deadline, membership.next_deadline())
 
     # Receiving
 

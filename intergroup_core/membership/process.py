@@ -213,23 +213,25 @@ class Membership(Following):
                 self._counters.membership_ignored += 1
 
     def next_deadline(self) -> int | None:
-        if self.state is State.LEFT:
+        state, standing = self.state, self.standing
+        if state is State.LEFT:
             return None
-        times = [self.standing.detector.next_deadline(), self._sponsor.next_deadline()]
+        times = [standing.detector.next_deadline(), self._sponsor.next_deadline()]
         if self._newcomer is not None:
             times.append(self._newcomer.next_deadline())
             if self._wants_to_send:
-                times.append(self._newcomer.started + self.standing.ns(self._config.bootstrap_wait_ms))
+                times.append(self._newcomer.started + standing.ns(self._config.bootstrap_wait_ms))
         if self._repair is not None:
             times.append(self._repair.next_deadline())
-        if self.state is State.TO_SENDER:
-            times.append(self._ask_at)
-        if self.state in RECEIVER_REPAIR:
-            times.append(self._change_request_at)
         if self._linger_until is not None:
             times.append(self._linger_until)
-        if self.state is State.SENDER and not self.standing.is_last_sender() and not self._has_unsent():
-            times.append(self._silent_since + self.standing.ns(self._config.silence_ms))
+        if state is State.SENDER:
+            if not standing.is_last_sender() and not self._has_unsent():
+                times.append(self._silent_since + standing.ns(self._config.silence_ms))
+        elif state is State.TO_SENDER:
+            times.append(self._ask_at)
+        elif state in RECEIVER_REPAIR:
+            times.append(self._change_request_at)
         return earliest(*times)
 
     def tick(self, now: Instant) -> None:

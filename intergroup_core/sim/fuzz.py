@@ -6,6 +6,7 @@ Membership is live unless `--fixed` asks for one view for ever.
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 import time
 import traceback
@@ -28,6 +29,8 @@ LIVE_MESSAGES = 500
 LIVE_SECONDS = 20.0
 CHUNK = 4
 """Seeds a process takes at once."""
+GARBAGE = 50_000
+"""Objects between two looks for garbage: a trace grows by thousands that all stay."""
 
 
 def mixed_scenario(seed: int) -> Scenario:
@@ -164,6 +167,7 @@ def _spread(values_ns: list[int]) -> str:
 
 def run_scenarios(scenarios: list[Scenario]) -> Tally:
     """Play scenarios one after the other in this process."""
+    gc.set_threshold(GARBAGE)
     tally = Tally()
     for scenario in scenarios:
         tally.runs += 1

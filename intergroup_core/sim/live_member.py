@@ -103,30 +103,25 @@ class LiveMember(SimMember):
         self.hooks.append((state, action, before))
 
     def _perform(self, effects: Any) -> None:
-        entered = self._entered()
-        for state, action, before in self.hooks[:] if entered else ():
-            if before and state == entered:
-                self.hooks.remove((state, action, before))
-                action()
+        entered = self.endpoint.state
+        if entered == self._state:
+            if self.alive:
+                super()._perform(effects)
+            return
+        if self.views and self._state in CALM and entered not in CALM:
+            self._halted_at = self._scheduler.now
+        self._state = entered
+        for hook in [hook for hook in self.hooks if hook[0] == entered and hook[2]]:
+            self.hooks.remove(hook)
+            hook[1]()
         if not self.alive:
             return
         super()._perform(effects)
-        if self._state in CALM:
+        if entered in CALM:
             self._halted_at = None
-        for state, action, before in self.hooks[:] if entered else ():
-            if not before and state == entered:
-                self.hooks.remove((state, action, before))
-                self._scheduler.after(0, action)
-
-    def _entered(self) -> str | None:
-        """The state, where it is another than after the stimulus before."""
-        state = self.endpoint.state
-        if state == self._state:
-            return None
-        if self.views and self._state in CALM and state not in CALM:
-            self._halted_at = self._scheduler.now
-        self._state = state
-        return state
+        for hook in [hook for hook in self.hooks if hook[0] == entered and not hook[2]]:
+            self.hooks.remove(hook)
+            self._scheduler.after(0, hook[1])
 
     def _installed(self, effect: Install) -> None:
         super()._installed(effect)
