@@ -425,6 +425,15 @@ class Endpoint:
         return "fixed" if self._fixed is not None else State.RECEIVER.value
 
     @property
+    def permission(self) -> tuple[str, int] | None:
+        """The view in which this sender may send, and its number among those that had a quorum (M11)."""
+        membership = self._membership
+        if membership is None or membership.state is not State.SENDER or not membership.standing.quorum.may_send:
+            return None
+        view = membership.view
+        return None if view is None else (str(view.id), membership.standing.quorum.number)
+
+    @property
     def receivers(self) -> dict[MemberId, str]:
         """Receivers that this member knows to be there, by name where it heard one."""
         if self._path is None or self._membership is None:

@@ -128,7 +128,6 @@ class Membership(Following):
         if self._repair is not None:
             if self._repair.state is State.RECOVERY:
                 self._repair.check_recovered(now)
-                self._enter(self._repair.state, "recovered")
                 self._check_change(now)
         elif self.state is State.RECEIVER_RECOVERY:
             self._check_following(now)
@@ -183,7 +182,7 @@ class Membership(Following):
             case (state, Join()) if state in REPAIR:
                 self._join_in_repair(stimulus, now)
             case (state, Failed()) if state in REPAIR:
-                if self._repair is not None and self._repair.failed(stimulus.process, now):
+                if self._repair is not None and self._repair.failed(stimulus.process, "failure", now):
                     self._restarted("failure")
             case (state, Foreign()) if state in REPAIR:
                 self._foreign_in_repair(stimulus, now)
@@ -195,7 +194,6 @@ class Membership(Following):
             case (state, RecoveryInfo()) if state in REPAIR:
                 assert self._repair is not None
                 self._repair.heard_info(stimulus, now)
-                self._enter(self._repair.state, "information complete")
                 self._check_change(now)
             case (state, ReadyToCommit()) if state in REPAIR:
                 assert self._repair is not None
@@ -251,7 +249,7 @@ class Membership(Following):
                 self._tick_silence(now)
         if self._repair is not None:
             self._repair.tick(now)
-            self._after_repair_step(now, "time")
+            self._after_repair_step(now)
         else:
             self.standing.blocks.expire(now.mono)
         self.go_on_leaving(now)
