@@ -331,10 +331,11 @@ class Endpoint:
 
     def next_deadline(self) -> int | None:
         """When tick is wanted next, in monotonic nanoseconds."""
-        if self._membership is not None and self._membership.state is State.LEFT:
+        membership = self._membership
+        if membership is not None and membership.state is State.LEFT:
             return None
         deadline = self._path.next_deadline() if self._path is not None else None
-        return deadline if self._membership is None else earliest(deadline, self._membership.next_deadline())
+        return deadline if membership is None else earliest(deadline, membership.next_deadline())
 
     # Receiving
 
@@ -455,6 +456,15 @@ class Endpoint:
         if self._membership is not None:
             return self._membership.state.value
         return "fixed" if self._fixed is not None else State.RECEIVER.value
+
+    @property
+    def permission(self) -> tuple[str, int] | None:
+        """The view in which this sender may send, and its number among those that had a quorum (M11)."""
+        membership = self._membership
+        if membership is None or membership.state is not State.SENDER or not membership.standing.quorum.may_send:
+            return None
+        view = membership.view
+        return None if view is None else (str(view.id), membership.standing.quorum.number)
 
     @property
     def receivers(self) -> dict[MemberId, str]:

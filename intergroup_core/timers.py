@@ -67,5 +67,8 @@ class Timers(Generic[Key]):
 
 def earliest(*deadlines: int | None) -> int | None:
     """The first of several deadlines, any of which may be absent."""
-    present = [deadline for deadline in deadlines if deadline is not None]
-    return min(present) if present else None
+    first: int | None = None
+    for deadline in deadlines:
+        if deadline is not None and (first is None or deadline < first):
+            first = deadline
+    return first

@@ -33,7 +33,7 @@ def sim(
         str,
         typer.Option(
             help="Some of crash, partition, oneway, pause, slow, congestion, clock, restart, join, leave, flap, lossy, "
-            "silent, start; comma-separated. With --fixed only the first seven."
+            "silent, start, adversary; comma-separated. With --fixed only the first seven."
         ),
     ] = "",
     rate: Annotated[float, typer.Option(help="Messages per second of each sender.")] = _DEFAULT.rate,
@@ -41,6 +41,9 @@ def sim(
         _DEFAULT.size
     ),
     preset: Annotated[str, typer.Option(help="Settings and delays: lan, wan or test.")] = _DEFAULT.preset,
+    quorum: Annotated[str, typer.Option(help="Which component may send: none, a number, majority or all.")] = (
+        _DEFAULT.quorum
+    ),
     fixed: Annotated[bool, typer.Option("--fixed", help="One view for ever instead of live membership.")] = False,
     trace: Annotated[Path | None, typer.Option(help="Write the trace to this file, a JSON line per event.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
@@ -69,6 +72,7 @@ def sim(
         rate=rate,
         size=size,
         preset=preset,
+        quorum=quorum,
         fixed=fixed,
     )
     outcome, recorded = play(scenario)

@@ -140,7 +140,7 @@ class Sponsor:
                 activations=activations,
                 promises=promises,
                 departed=tuple(sorted(standing.path.departed.items())),
-                primary=standing.quorum.primary,
-                number=standing.quorum.record.number,
+                primary=standing.quorum.agreed,
+                number=standing.quorum.number,
             )
         )

@@ -33,6 +33,8 @@ class Following(Repairing):
                 self._counters.drop("body")
         elif ends_mine and standing.is_sender():
             self._excluded(change, now)
+        elif ends_mine and any(entry.peer.id == standing.me.id for entry in change.entries):
+            self._counters.drop("body")  # a sender of it for which this member never was ready
         elif ends_mine:
             self._follow(change, now)
 
@@ -41,9 +43,9 @@ class Following(Repairing):
         if self._repair is None:
             self._start_repair("excluded", now)
         for entry in change.entries:
-            if self._repair is not None and self._repair.failed(entry.peer.id, now):
+            if self._repair is not None and self._repair.failed(entry.peer.id, "excluded", now):
                 self._restarted("excluded")
-        self._after_repair_step(now, "agreed")
+        self._after_repair_step(now)
 
     def _install(self, change: MembershipChange, now: Instant) -> None:
         """Deliver and Install (T5.4.2): the rest of the old view, then the new one."""

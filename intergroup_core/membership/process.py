@@ -128,7 +128,6 @@ class Membership(Following):
         if self._repair is not None:
             if self._repair.state is State.RECOVERY:
                 self._repair.check_recovered(now)
-                self._enter(self._repair.state, "recovered")
                 self._check_change(now)
         elif self.state is State.RECEIVER_RECOVERY:
             self._check_following(now)
@@ -183,7 +182,7 @@ class Membership(Following):
             case (state, Join()) if state in REPAIR:
                 self._join_in_repair(stimulus, now)
             case (state, Failed()) if state in REPAIR:
-                if self._repair is not None and self._repair.failed(stimulus.process, now):
+                if self._repair is not None and self._repair.failed(stimulus.process, "failure", now):
                     self._restarted("failure")
             case (state, Foreign()) if state in REPAIR:
                 self._foreign_in_repair(stimulus, now)
@@ -195,7 +194,6 @@ class Membership(Following):
             case (state, RecoveryInfo()) if state in REPAIR:
                 assert self._repair is not None
                 self._repair.heard_info(stimulus, now)
-                self._enter(self._repair.state, "information complete")
                 self._check_change(now)
             case (state, ReadyToCommit()) if state in REPAIR:
                 assert self._repair is not None
@@ -213,23 +211,25 @@ class Membership(Following):
                 self._counters.membership_ignored += 1
 
     def next_deadline(self) -> int | None:
-        if self.state is State.LEFT:
+        state, standing = self.state, self.standing
+        if state is State.LEFT:
             return None
-        times = [self.standing.detector.next_deadline(), self._sponsor.next_deadline()]
+        times = [standing.detector.next_deadline(), self._sponsor.next_deadline()]
         if self._newcomer is not None:
             times.append(self._newcomer.next_deadline())
             if self._wants_to_send:
-                times.append(self._newcomer.started + self.standing.ns(self._config.bootstrap_wait_ms))
+                times.append(self._newcomer.started + standing.ns(self._config.bootstrap_wait_ms))
         if self._repair is not None:
             times.append(self._repair.next_deadline())
-        if self.state is State.TO_SENDER:
-            times.append(self._ask_at)
-        if self.state in RECEIVER_REPAIR:
-            times.append(self._change_request_at)
         if self._linger_until is not None:
             times.append(self._linger_until)
-        if self.state is State.SENDER and not self.standing.is_last_sender() and not self._has_unsent():
-            times.append(self._silent_since + self.standing.ns(self._config.silence_ms))
+        if state is State.SENDER:
+            if not standing.is_last_sender() and not self._has_unsent():
+                times.append(self._silent_since + standing.ns(self._config.silence_ms))
+        elif state is State.TO_SENDER:
+            times.append(self._ask_at)
+        elif state in RECEIVER_REPAIR:
+            times.append(self._change_request_at)
         return earliest(*times)
 
     def tick(self, now: Instant) -> None:
@@ -249,7 +249,7 @@ class Membership(Following):
                 self._tick_silence(now)
         if self._repair is not None:
             self._repair.tick(now)
-            self._after_repair_step(now, "time")
+            self._after_repair_step(now)
         else:
             self.standing.blocks.expire(now.mono)
         self.go_on_leaving(now)

@@ -92,6 +92,11 @@ class Quorum:
     rule: str
     record: QuorumRecord = field(default_factory=QuorumRecord)
     primary: bool = False
+    """Whether this member may take its view for primary."""
+    agreed: bool = False
+    """Whether its view is primary by what was decided, even if this member knows of a later attempt."""
+    number: int = 0
+    """Of its view, where that is so: the next ordered change makes the one after it."""
 
     @property
     def may_send(self) -> bool:
@@ -117,7 +122,9 @@ class Quorum:
                 return 2 * len(here & needed) > len(needed)
 
     def attempting(self, attempt: int, number: int, sites: Collection[int]) -> None:
-        """This member is about to say that it is ready for a view."""
+        """This member is about to say that it is ready for a view; nobody sends in one without sites."""
+        if not sites:
+            return
         others = tuple(entry for entry in self.record.pending if entry.attempt != attempt)
         self._remember(pending=(*others, Pending(attempt, number, frozenset(sites)))[-MAX_PENDING:])
 
@@ -132,11 +139,13 @@ class Quorum:
     def installed(self, view: ViewId, number: int, sites: Collection[int], *, primary: bool) -> None:
         """A view was installed; a primary one settles what was attempted before it, not what came after.
 
-        One that is learned late is not primary here if a later attempt may be by now.
+        One that is learned late is not primary here if a later attempt may be by now. One without sites settles
+        nothing: whoever sends next needs a quorum of the last view that had some.
         """
         later = tuple(entry for entry in self.record.pending if entry.number > number)
+        self.agreed, self.number = primary, number
         self.primary = primary and not later
-        if primary and number >= self.record.number:
+        if primary and sites and number >= self.record.number:
             self.record = QuorumRecord(view, number, frozenset(sites), later)
 
 

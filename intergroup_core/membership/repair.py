@@ -43,6 +43,8 @@ class Repair:
         self._config = standing.config
         self.consensus = Consensus(standing.me, standing.epoch, procs)
         self.state = State.CONSENSUS
+        self.steps: list[tuple[State, str]] = []
+        """States entered, and why, that nobody has taken note of yet."""
         self.leaving = leaving
         self.serial = serial
         """Of the last Join said: later ones have greater serials."""
@@ -85,14 +87,15 @@ class Repair:
             self._answer(now)
             return None
         consensus.heard(join)
-        self._restart(now)
-        return "excluded" if consensus.me in join.fails else "join"
+        reason = "excluded" if consensus.me in join.fails else "join"
+        self._restart(reason, now)
+        return reason
 
-    def failed(self, process: MemberId, now: Instant) -> bool:
-        """A member is suspected; whether that changed anything."""
+    def failed(self, process: MemberId, reason: str, now: Instant) -> bool:
+        """A member counts as failed from now on; whether that changed anything."""
         if not self.consensus.fail(process):
             return False
-        self._restart(now)
+        self._restart(reason, now)
         return True
 
     def foreign(self, process: MemberId, now: Instant) -> None:
@@ -133,10 +136,14 @@ class Repair:
             if self.state is not State.CONSENSUS:
                 self._say_phase()
 
-    def _restart(self, now: Instant) -> None:
+    def _move(self, state: State, reason: str) -> None:
+        self.state = state
+        self.steps.append((state, reason))
+
+    def _restart(self, reason: str, now: Instant) -> None:
         """Back to consensus; after a few restarts in a row with a growing pause (M9)."""
         self.restarts += 1
-        self.state = State.CONSENSUS
+        self._move(State.CONSENSUS, reason)
         self._cut_at = None
         self._ending = None
         self._repeats = 0
@@ -154,14 +161,14 @@ class Repair:
         if self._repeats == 0:
             self._say_join()  # the others wait for these very sets from this member
         self._attempt = self.consensus.attempt()
-        self.state = State.GATHER_CUT
+        self._move(State.GATHER_CUT, "agreed")
         self._cut_at = now.mono + self._standing.ns(self._config.cut_wait_ms)
         self._repeats = 0
         self._repeat_at = self._cut_at
 
     def _say_info(self, now: Instant) -> None:
         """What is said of an attempt is said once for all: others may work with the first version of it."""
-        self.state = State.GATHER_RECOVERY
+        self._move(State.GATHER_RECOVERY, "time")
         self._cut_at = None
         standing, consensus = self._standing, self.consensus
         if self._attempt not in self._own_infos:
@@ -191,7 +198,7 @@ class Repair:
         infos = self._infos.get(self._attempt, {})
         if not infos.keys() >= self.consensus.members:
             return
-        self.state = State.RECOVERY
+        self._move(State.RECOVERY, "information complete")
         path = self._standing.path
         if path is not None and self._standing.epoch is not None:
             self._ending = ending_of(infos[process] for process in self._survivors())
@@ -219,7 +226,7 @@ class Repair:
         first = infos[consensus.me].last_seq + 1
         ready = ReadyToCommit(member=consensus.me, attempt=self._attempt, first_seq=first, cut=cut)
         self._readies.setdefault(self._attempt, {})[consensus.me] = ready
-        self.state = State.GATHER_READY if self.leader() == consensus.me else State.WAIT_FOR_CHANGE
+        self._move(State.GATHER_READY if self.leader() == consensus.me else State.WAIT_FOR_CHANGE, "recovered")
         self._repeats = 0
         self._repeat_at = now.mono
 
@@ -260,7 +267,7 @@ class Repair:
                 cuts.setdefault(cut.epoch, cut)
         standing.observe(max(info.clock for info in infos.values()))
         start = standing.stamp(now)
-        self.state = State.WAIT_FOR_CHANGE
+        self._move(State.WAIT_FOR_CHANGE, "all ready")
         return MembershipChange(
             member=self.consensus.me,
             attempt=self._attempt,

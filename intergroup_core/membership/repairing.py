@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from intergroup_core.ids import Instant, MemberId
 from intergroup_core.membership.repair import Repair
 from intergroup_core.membership.states import Foreign, State, Unanswered
+from intergroup_core.membership.transitions import RESTARTS
 from intergroup_core.membership.voluntary import Voluntary
 from intergroup_core.wire.membership import FailureBlock, Join, MembershipChange, ViewRequest
 
@@ -83,7 +84,7 @@ class Repairing(Voluntary):
         if join is not None:
             self._repair.heard_join(join, now)
         self._shut_out(now)
-        self._after_repair_step(now, "agreed")
+        self._after_repair_step(now)
 
     def _leave_is_final(self) -> bool:
         """A Leave that is under way takes effect inside the epoch, except the last sender's for silence."""
@@ -104,13 +105,13 @@ class Repairing(Voluntary):
         if reason is not None:
             self._restarted(reason)
         self._shut_out(now)
-        self._after_repair_step(now, "agreed")
+        self._after_repair_step(now)
 
     def _shut_out(self, now: Instant) -> None:
         """Whoever is blocked counts as failed, whatever others think of it: nobody waits for one that is not heard."""
         assert self._repair is not None
         for process in sorted(self._repair.consensus.members):
-            if process in self.standing.blocks and self._repair.failed(process, now):
+            if process in self.standing.blocks and self._repair.failed(process, "block", now):
                 self._restarted("block")
 
     def _foreign_in_repair(self, foreign: Foreign, now: Instant) -> None:
@@ -119,18 +120,24 @@ class Repairing(Voluntary):
         if not self.standing.blocks.shuns(foreign.process):
             self._repair.foreign(foreign.process, now)
 
-    def _after_repair_step(self, now: Instant, reason: str) -> None:
+    def _after_repair_step(self, now: Instant) -> None:
         if self._repair is not None:
             self._serial = self._repair.serial
             self.standing.watch(self._repair.consensus.members, now)
-            self._enter(self._repair.state, reason)
             self._check_change(now)
+
+    def _follow_steps(self, repair: Repair) -> None:
+        """States whose work is done at once are passed through in one stimulus; each counts."""
+        for state, reason in repair.steps:
+            self._enter(state, reason)
+        repair.steps.clear()
 
     def _restarted(self, reason: str) -> None:
         assert self._repair is not None
+        assert reason in RESTARTS
         key = f"{self.state.value}: {reason}"
         self._counters.restarts[key] = self._counters.restarts.get(key, 0) + 1
-        self._enter(self._repair.state, reason)
+        self._follow_steps(self._repair)
 
     def _accuse(self, unanswered: Unanswered, now: Instant) -> None:
         """PFailBlock: a frame that exists cannot be had (T5.2.2)."""
@@ -173,14 +180,17 @@ class Repairing(Voluntary):
         self.standing.blocks.blame(process, now.mono)
         if self._repair is not None:
             self._repair.blocked.add(process)
-            if process in self._repair.consensus.procs and self._repair.failed(process, now):
+            if process in self._repair.consensus.procs and self._repair.failed(process, "block", now):
                 self._restarted("block")
-            self._after_repair_step(now, "agreed")
+            self._after_repair_step(now)
 
     def _check_change(self, now: Instant) -> None:
-        if self._repair is not None and (change := self._repair.change(now)) is not None:
+        if self._repair is None:
+            return
+        change = self._repair.change(now)
+        self._follow_steps(self._repair)
+        if change is not None:
             self.standing.say(change)
-            self._enter(State.WAIT_FOR_CHANGE, "all ready")
             self._heard_change(change, now)
 
     def _ask_for_change(self, tag: int, now: Instant) -> None:

@@ -104,7 +104,7 @@ class Voluntary(Course):
         self._asked = {member: until for member, until in self._asked.items() if now.mono < until}
         self._asked[request.member] = now.mono + standing.ns(self._config.sponsor_ms)
         assert standing.path is not None
-        if not standing.quorum.primary:
+        if not standing.quorum.may_send:
             # Only a repair weighs records: together the two may be what the quorum lacks (M11).
             self._start_repair("no quorum", now, fellows=(request.member,))
             return
@@ -139,9 +139,9 @@ class Voluntary(Course):
                 reasons = {changed.source: reason}
         transitional = [peer.id for peer in peers if peer.id in standing.roster]
         standing.install(view, peers, transitional=transitional, reasons=reasons)
-        if standing.quorum.primary:
-            number = standing.quorum.record.number + 1
-            standing.quorum.installed(view, number, standing.sites(peers), primary=True)
+        if standing.quorum.agreed:
+            standing.quorum.installed(view, standing.quorum.number + 1, standing.sites(peers), primary=True)
+            standing.path.permitted = standing.quorum.may_send
             if standing.is_sender():
                 standing.persist()
         if not self._finishing:
@@ -158,6 +158,8 @@ class Voluntary(Course):
             self._settled(State.SENDER, "added", now)
             if not self._wants_to_send and not self._has_unsent():
                 self._to_receiver("silence", now)  # somebody acted on a request of long ago
+            elif not standing.quorum.may_send and self._would_suffice():
+                self._start_repair("no quorum", now)  # an attempt this site remembers is weighed there, and settled
             return
         standing.path.enter_view(standing.senders, now)
         standing.watch(standing.senders, now)
@@ -168,17 +170,22 @@ class Voluntary(Course):
         elif self.state is State.TO_SENDER and not standing.senders:
             self._start_repair("no senders", now)
 
+    def _would_suffice(self) -> bool:
+        """Whether the view has a quorum of all that this site remembers."""
+        standing = self.standing
+        return standing.quorum.decide([standing.quorum.record], standing.sites(standing.roster.values()))
+
     def held_back(self, change: Change, source: MemberId, timestamp: Timestamp) -> None:
         """Before others hear that this member is ready for a change, it remembers that the view may come (M11)."""
         standing = self.standing
-        if not standing.quorum.primary or not standing.is_sender():
+        if not standing.quorum.agreed or not standing.is_sender():
             return
         if isinstance(change, Add):
             peers = [*standing.roster.values(), change.peer]
         else:
             peers = [peer for peer in standing.roster.values() if peer.id != source]
-        number = standing.quorum.record.number + 1
-        standing.quorum.attempting(timestamp, number, standing.sites(peers))  # its timestamp names it
+        # Its timestamp names it.
+        standing.quorum.attempting(timestamp, standing.quorum.number + 1, standing.sites(peers))
         standing.persist()
 
     def _stays(self, source: MemberId, timestamp: Timestamp, now: Instant) -> None:

@@ -15,7 +15,6 @@ from intergroup_core.multicast.reception import Reception
 from intergroup_core.multicast.repairs import RepairScheduler
 from intergroup_core.multicast.requests import RequestScheduler
 from intergroup_core.ports import Distances
-from intergroup_core.timers import earliest
 from intergroup_core.wire.header import MAX_SEQ
 from intergroup_core.wire.messages import KeepAlive, RepairRequest
 from intergroup_core.wire.run import Run
@@ -204,7 +203,10 @@ class ReliableMulticast:
         self._requests.forgive(now)
 
     def next_deadline(self) -> int | None:
-        return earliest(self._requests.next_deadline(), self._repairs.next_deadline())
+        asking, answering = self._requests.next_deadline(), self._repairs.next_deadline()
+        if asking is None or (answering is not None and answering < asking):
+            return answering
+        return asking
 
     def tick(self, now: int) -> RecoveryDue:
         due = RecoveryDue()

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import Literal
 
 from intergroup_core.errors import ConfigError
+from intergroup_core.sim.adversary import Rule
+from intergroup_core.wire.header import FrameType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,8 +142,36 @@ class Lossy:
     loss: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Oppose:
+    """An adversary that knows the protocol: frames of some kinds on some one-way links are lost or late."""
+
+    at: int
+    until: int
+    kinds: frozenset[FrameType]
+    links: frozenset[tuple[int, int]]
+    chance: float = 1.0
+    late_ns: int = 0
+    """By how much they are late; 0 for lost."""
+
+    def rule(self) -> Rule:
+        return Rule(kinds=self.kinds, links=self.links, chance=self.chance, late_ns=self.late_ns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """Something happens to a victim the moment a member enters a state, if it does in time; later it is back."""
+
+    at: int
+    until: int
+    member: int
+    state: str
+    act: Literal["crash", "leave", "pause", "apart"]
+    victim: int
+
+
 Fault = Crash | Pause | Partition | SlowApplication | Congestion | ClockStep
-Change = Join | Leave | Restart | StartSending | Split | Flap | Lossy
+Change = Join | Leave | Restart | StartSending | Split | Flap | Lossy | Oppose | Moment
 """What only a group with live membership survives."""
 
 FAULT_NAMES = ("crash", "partition", "oneway", "pause", "slow", "congestion", "clock")

@@ -6,6 +6,7 @@ Membership is live unless `--fixed` asks for one view for ever.
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 import time
 import traceback
@@ -17,6 +18,7 @@ from multiprocessing import get_context
 from random import Random
 from statistics import median
 
+from intergroup_core.membership.transitions import drawn, restarted
 from intergroup_core.sim.faults import FAULT_NAMES
 from intergroup_core.sim.live_plan import LIVE_FAULT_NAMES
 from intergroup_core.sim.outcome import TOTALS, play
@@ -28,6 +30,8 @@ LIVE_MESSAGES = 500
 LIVE_SECONDS = 20.0
 CHUNK = 4
 """Seeds a process takes at once."""
+GARBAGE = 50_000
+"""Objects between two looks for garbage: a trace grows by thousands that all stay."""
 
 
 def mixed_scenario(seed: int) -> Scenario:
@@ -71,6 +75,8 @@ def wild_scenario(seed: int) -> Scenario:
 LARGE = ((12, 0), (8, 2), (5, 5), (3, 20), (2, 12), (10, 1), (6, 8))
 """Senders and receivers of the groups that are not small."""
 LARGE_EVERY = 70
+OPPOSED = 0.4
+"""Part of the live seeds that have an adversary."""
 
 
 def live_scenario(seed: int) -> Scenario:
@@ -81,10 +87,18 @@ def live_scenario(seed: int) -> Scenario:
     if seed % LARGE_EVERY == 0:
         members, receivers = LARGE[seed // LARGE_EVERY % len(LARGE)]
     loss = rng.choice((0.0, 0.0, rng.uniform(0, 0.05), rng.uniform(0, 0.1), rng.uniform(0, WORST_LOSS)))
+    names = [name for name in LIVE_FAULT_NAMES if name != "adversary"]
+    faults = rng.sample(names, rng.randint(0, 4))
+    if rng.random() < OPPOSED:
+        faults[2:] = ["adversary"]
+    quorum = rng.choice(("none", "none", "none", "majority"))
+    if quorum != "none":
+        faults = [name for name in faults if name != "start"]  # a receiver's site would count and not come back
     return Scenario(
         seed=seed,
         members=members,
         receivers=receivers,
+        quorum=quorum,
         delivery=rng.choice(("mixed", "mixed", "mixed", "rto", "rso")),
         loss=round(loss, 3),
         burst=rng.choice((1.0, 1.0, 5.0)),
@@ -93,7 +107,7 @@ def live_scenario(seed: int) -> Scenario:
         corrupt=rng.choice((0.0, 0.0, 0.01)),
         duration=LIVE_SECONDS,
         messages=LIVE_MESSAGES,
-        faults=tuple(rng.sample(LIVE_FAULT_NAMES, rng.randint(0, 4))),
+        faults=tuple(faults),
         rate=round((26 + 30 * loss) / members, 1),
         size=rng.choice((1, 20, 50, 100)),
     )
@@ -136,6 +150,11 @@ class Tally:
         """What never happened in any run, so that nothing was tried."""
         return [name for name in TOTALS if not self.totals[name]]
 
+    def unmet(self) -> list[str]:
+        """Steps of the membership protocol, and reasons to start a repair again, that no run met."""
+        counts = drawn(self.transitions) | restarted(self.restarts)
+        return [name for name, count in counts.items() if not count]
+
     def __str__(self) -> str:
         totals = ", ".join(f"{self.totals[name]} {name}" for name in TOTALS)
         return f"{self.runs} runs, {self.sent} messages sent, {self.delivered} delivered; {totals}"
@@ -147,8 +166,10 @@ class Tally:
             f"{_spread(self.pauses_ns)} in {len(self.pauses_ns)} repairs"
         ]
         for title, counts in (
-            ("transitions", self.transitions),
-            ("restarts", self.restarts),
+            ("steps", drawn(self.transitions)),
+            ("reasons to start a repair again", restarted(self.restarts)),
+            ("steps by reason", self.transitions),
+            ("restarts by state", self.restarts),
             ("gaps", self.gaps),
         ):
             lines.append(f"{title}:")
@@ -164,6 +185,7 @@ def _spread(values_ns: list[int]) -> str:
 
 def run_scenarios(scenarios: list[Scenario]) -> Tally:
     """Play scenarios one after the other in this process."""
+    gc.set_threshold(GARBAGE)
     tally = Tally()
     for scenario in scenarios:
         tally.runs += 1
@@ -238,6 +260,8 @@ def main() -> int:
     print(tally)
     if not arguments.fixed:
         print(tally.membership())
+        if tally.unmet():
+            print(f"never met: {', '.join(tally.unmet())}")
     if tally.missing():
         print(f"never happened: {', '.join(tally.missing())}")
     for failure in tally.failures:

@@ -11,6 +11,7 @@ from intergroup_core.delivery.clock import HybridClock
 from intergroup_core.endpoint import Endpoint
 from intergroup_core.ids import MemberId, Service, format_member
 from intergroup_core.ports import ConstantDistance
+from intergroup_core.sim.adversary import Rule
 from intergroup_core.sim.checkers import Violation, check
 from intergroup_core.sim.clock import MemberClock
 from intergroup_core.sim.cluster import GROUP, MILLISECOND, SECOND, TrueDistances
@@ -167,6 +168,8 @@ class LiveCluster:
             wants_to_send=seat.sender,
             named=lambda id, member: self._indices.__setitem__(id, member.index),  # noqa: A006
             persist=lambda record: self.store.__setitem__(site, record),
+            site=site,
+            quorum=self.config.group.quorum != "none",
             id=me,
             name=seat.name,
             service=seat.service,
@@ -233,6 +236,14 @@ class LiveCluster:
     def heal(self, links: set[Link]) -> None:
         self._disturb(links)
         self.network.heal(links)
+
+    def oppose(self, rule: Rule) -> None:
+        self._disturb(set(rule.links))
+        self.network.oppose(rule)
+
+    def relent(self, rule: Rule) -> None:
+        self._disturb(set(rule.links))
+        self.network.relent(rule)
 
     def _disturb(self, links: set[Link]) -> None:
         for index in sorted({index for link in links for index in link}):

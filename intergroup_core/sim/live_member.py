@@ -9,7 +9,7 @@ from intergroup_core.effects import Counted, Effect, Gap, Install, Left, Persist
 from intergroup_core.errors import Backpressure, LocalProtocolError, NoQuorum
 from intergroup_core.ids import MemberId, Service
 from intergroup_core.sim.member import SimMember
-from intergroup_core.sim.trace import CountedChanged, Crashed, Disturbed, GapAnnounced, TracedMember
+from intergroup_core.sim.trace import Allowed, CountedChanged, Crashed, Disturbed, GapAnnounced, TracedMember
 from intergroup_core.sim.trace import Left as LeftTraced
 
 CALM = frozenset({"sender", "receiver", "to sender", "to receiver"})
@@ -30,9 +30,14 @@ class LiveMember(SimMember):
         wants_to_send: bool,
         named: Callable[[MemberId, LiveMember], None],
         persist: Callable[[bytes], None],
+        site: str,
+        quorum: bool,
         **settings: Any,
     ) -> None:
         super().__init__(**settings)
+        self._site = site
+        self._quorum = quorum
+        self._allowed: tuple[str, int] | None = None
         self.wants_to_send = wants_to_send
         self.hooks: list[Hook] = []
         self.refused = 0
@@ -69,7 +74,9 @@ class LiveMember(SimMember):
         super().start()
 
     def _traced(self) -> TracedMember:
-        return TracedMember(id=self.id, name=self.name, service=self.service, sender=False, counted=False)
+        return TracedMember(
+            id=self.id, name=self.name, service=self.service, sender=False, counted=False, site=self._site
+        )
 
     def send(self, records: Sequence[bytes]) -> bool:
         if not self.alive:
@@ -103,30 +110,34 @@ class LiveMember(SimMember):
         self.hooks.append((state, action, before))
 
     def _perform(self, effects: Any) -> None:
-        entered = self._entered()
-        for state, action, before in self.hooks[:] if entered else ():
-            if before and state == entered:
-                self.hooks.remove((state, action, before))
-                action()
+        entered = self.endpoint.state
+        if entered == self._state:
+            if self.alive:
+                super()._perform(effects)
+                self._note_permission()
+            return
+        if self.views and self._state in CALM and entered not in CALM:
+            self._halted_at = self._scheduler.now
+        self._state = entered
+        for hook in [hook for hook in self.hooks if hook[0] == entered and hook[2]]:
+            self.hooks.remove(hook)
+            hook[1]()
         if not self.alive:
             return
         super()._perform(effects)
-        if self._state in CALM:
+        self._note_permission()
+        if entered in CALM:
             self._halted_at = None
-        for state, action, before in self.hooks[:] if entered else ():
-            if not before and state == entered:
-                self.hooks.remove((state, action, before))
-                self._scheduler.after(0, action)
+        for hook in [hook for hook in self.hooks if hook[0] == entered and not hook[2]]:
+            self.hooks.remove(hook)
+            self._scheduler.after(0, hook[1])
 
-    def _entered(self) -> str | None:
-        """The state, where it is another than after the stimulus before."""
-        state = self.endpoint.state
-        if state == self._state:
-            return None
-        if self.views and self._state in CALM and state not in CALM:
-            self._halted_at = self._scheduler.now
-        self._state = state
-        return state
+    def _note_permission(self) -> None:
+        """Where a quorum is asked for, write down in which view this member may send."""
+        if self._quorum and (allowed := self.endpoint.permission) != self._allowed:
+            self._allowed = allowed
+            if allowed is not None:
+                self._trace.events.append(Allowed(self._scheduler.now, self.id, *allowed))
 
     def _installed(self, effect: Install) -> None:
         super()._installed(effect)

@@ -26,11 +26,12 @@ from intergroup_core.sim.faults import (
     StartSending,
 )
 from intergroup_core.sim.live_cluster import Seat
+from intergroup_core.sim.opposition import opposition, parts
 
 MILLISECOND = 1_000_000
 SECOND = 1_000_000_000
 
-CHANGE_NAMES = ("restart", "join", "leave", "flap", "lossy", "silent", "start")
+CHANGE_NAMES = ("restart", "join", "leave", "flap", "lossy", "silent", "start", "adversary")
 LIVE_FAULT_NAMES = (*FAULT_NAMES, *CHANGE_NAMES)
 """Faults of a live group: those of a fixed one, and those that only changing views survive."""
 LONGEST_NS = 6 * SECOND
@@ -69,12 +70,23 @@ def plan_seats(
     return seats
 
 
-def plan_live_faults(names: Sequence[str], *, seats: int, duration_ns: int, rng: Random) -> tuple[Trouble, ...]:
-    """A few faults of every kind named, spread over the run."""
+def plan_live_faults(
+    names: Sequence[str], *, seats: int, duration_ns: int, rng: Random, all_return: bool = False
+) -> tuple[Trouble, ...]:
+    """A few faults of every kind named, spread over the run.
+
+    With `all_return` nobody goes for good: where a quorum is asked for, the group would wait for it for ever.
+    """
     plan: list[Trouble] = []
     for name in names:
         for _ in range(1 if name == "crash" else rng.randint(1, 2)):
             plan.extend(_trouble(name, seats, duration_ns, rng))
+    if all_return:
+        back = {fault.member: fault.at for fault in plan if isinstance(fault, Restart)}
+        for fault in [fault for fault in plan if isinstance(fault, (Crash, Leave))]:
+            if back.get(fault.member, 0) < fault.at:
+                back[fault.member] = fault.at + SECOND
+                plan.append(Restart(at=back[fault.member], member=fault.member))
     return tuple(sorted(plan, key=lambda fault: fault.at))
 
 
@@ -104,28 +116,21 @@ def _trouble(name: str, seats: int, duration_ns: int, rng: Random) -> list[Troub
         case "clock":
             return [ClockStep(at=at, member=member, delta_ns=rng.randrange(-2 * SECOND, 2 * SECOND))]
         case "partition":
-            return [Split(at=at, until=until, parts=_parts(seats, rng.choice((2, 2, 3)), rng))]
+            return [Split(at=at, until=until, parts=parts(seats, rng.choice((2, 2, 3)), rng))]
         case "oneway":
-            side, other = _parts(seats, 2, rng)
+            side, other = parts(seats, 2, rng)
             return [Partition(at=at, until=until, side=side, other=other, one_way=True)]
         case "flap":
             down, up = (rng.randrange(50 * MILLISECOND, 2 * SECOND) for _ in range(2))
-            side, other = _parts(seats, 2, rng)
+            side, other = parts(seats, 2, rng)
             return [Flap(at=at, until=until, side=side, other=other, down_ns=down, up_ns=up)]
         case "lossy":
             links = frozenset((one, other) for one in range(seats) for other in range(seats) if rng.random() < 0.3)
             return [Lossy(at=at, until=until, links=links, loss=rng.uniform(0.3, 0.95))]
+        case "adversary":
+            return opposition(at, until, seats, rng)
         case _:
             return []  # join and silent are in the seats
-
-
-def _parts(seats: int, count: int, rng: Random) -> tuple[frozenset[int], ...]:
-    """The seats in so many parts, none of them empty as far as there are enough."""
-    order = rng.sample(range(seats), seats)
-    where = [index if index < count else rng.randrange(count) for index in range(seats)]
-    return tuple(
-        frozenset(seat for seat, part in zip(order, where, strict=True) if part == number) for number in range(count)
-    )
 
 
 def slower(config: Config, rng: Random) -> Config:
@@ -135,4 +140,5 @@ def slower(config: Config, rng: Random) -> Config:
         send=replace(config.send, keepalive_idle_ms=400.0, keepalive_gap_us=rng.choice((5_000.0, 30_000.0, 30_000.0))),
         report=replace(config.report, busy_ms=rng.choice((100.0, 300.0, 300.0)), idle_ms=1_000.0),
         membership=replace(config.membership, suspect_ms=1_200.0, forget_ms=5_000.0),
+        repair=replace(config.repair, give_up_ms=rng.choice((1_500.0, 3_000.0))),
     )

@@ -77,6 +77,8 @@ class SimMember:
         self._random = rng.random
         self._paused = False
         self._draining = False
+        self._deadline: int | None = None
+        """The endpoint's, in virtual time, as of the last stimulus."""
         self._armed_at: int | None = None
         self._idle_ticks = 0
         self._app_limit = app_queue_bytes
@@ -123,10 +125,12 @@ class SimMember:
 
     def _rearm(self, *, idle: bool = False) -> None:
         deadline = self.endpoint.next_deadline()
-        if deadline is None or not self.alive:
-            return
+        self._deadline = None if deadline is None else self.clock.virtual(deadline)
+        if self._deadline is not None and self.alive:
+            self._arm(self._deadline, idle=idle)
+
+    def _arm(self, when: int, *, idle: bool = False) -> None:
         now = self._scheduler.now
-        when = self.clock.virtual(deadline)
         if when <= now:
             when = now
             self._watch_progress(idle)
@@ -137,17 +141,14 @@ class SimMember:
     def _tick(self, armed_at: int) -> None:
         if self._armed_at == armed_at:
             self._armed_at = None
-        if not self.alive or self._paused:
+        if not self.alive or self._paused or self._deadline is None:
             return
-        deadline = self.endpoint.next_deadline()
-        if deadline is None:
-            return
-        if self.clock.virtual(deadline) <= self._scheduler.now:
+        if self._deadline <= self._scheduler.now:
             effects = self.endpoint.tick(self.clock.now())
             self._perform(effects)
             self._rearm(idle=not effects)
         else:
-            self._rearm()
+            self._arm(self._deadline)
 
     def _watch_progress(self, idle: bool) -> None:
         self._idle_ticks = self._idle_ticks + 1 if idle else 0

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import NamedTuple, Protocol
 
+from intergroup_core.sim.adversary import Rule
 from intergroup_core.sim.loss import BurstyLoss, UniformLoss
 from intergroup_core.sim.scheduler import Scheduler
 
@@ -77,6 +78,7 @@ class Network:
         self._last_arrival: dict[Link, int] = {}
         self._loss: dict[Link, UniformLoss | BurstyLoss] = {}
         self._special: dict[Link, UniformLoss] = {}
+        self._rules: list[Rule] = []
         self.on_drop: Callable[[Dropped], None] = lambda dropped: None
         self.datagrams = 0
         self.dropped = 0
@@ -126,9 +128,18 @@ class Network:
     def heal(self, links: set[Link]) -> None:
         self._cut -= links
 
+    def oppose(self, rule: Rule) -> None:
+        """From now on what a rule names is lost or late."""
+        self._rules.append(rule)
+
+    def relent(self, rule: Rule) -> None:
+        if rule in self._rules:
+            self._rules.remove(rule)
+
     def heal_all(self) -> None:
         self._cut.clear()
         self._special.clear()
+        self._rules.clear()
 
     def multicast(self, sender: int, data: bytes | memoryview, segment: int) -> None:
         """Carry one burst: datagrams of `segment` bytes, the last perhaps shorter."""
@@ -155,6 +166,9 @@ class Network:
                 self._drop(link, datagram)
             return
         arrived = datagrams
+        if self._rules:
+            arrived = datagrams = self._opposed(link, datagrams)
+            whole = None
         if conditions.loss or link in self._special:
             model = self._loss_on(link)
             arrived = []
@@ -182,6 +196,20 @@ class Network:
         else:
             # Kernels coalesce what arrives in a row whether or not something was lost in between.
             self._scheduler.at(due, port.arrive, Packet(b"".join(arrived), len(arrived[0])))
+
+    def _opposed(self, link: Link, datagrams: list[bytes]) -> list[bytes]:
+        """What no rule strikes."""
+        spared: list[bytes] = []
+        for datagram in datagrams:
+            rule = next((rule for rule in self._rules if rule.strikes(link, datagram, self._rng)), None)
+            if rule is None:
+                spared.append(datagram)
+            elif rule.late_ns:
+                late = self._scheduler.now + self._delays[link[0]][link[1]] + rule.late_ns
+                self._scheduler.at(late, self._port(link).arrive, Packet(datagram, len(datagram)))
+            else:
+                self._drop(link, datagram)
+        return spared
 
     def _disturb(self, link: Link, datagrams: list[bytes], segment: int, due: int) -> list[bytes]:
         """Take what is duplicated, reordered or corrupted on its own way; the rest goes on in order."""

@@ -31,7 +31,7 @@ class Scheduler:
     def at(self, when: int, action: Callable[..., object], *args: Any) -> None:
         """Run an action at a time; one that has passed means now."""
         self._serial += 1
-        heapq.heappush(self._heap, (max(when, self.now), self._serial, action, args))
+        heapq.heappush(self._heap, (when if when > self.now else self.now, self._serial, action, args))
 
     def after(self, delay: int, action: Callable[..., object], *args: Any) -> None:
         self.at(self.now + delay, action, *args)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from intergroup_core.ids import MemberId, Service
 
 FORMAT = "intergroup-trace"
-VERSION = 2
+VERSION = 3
 
 
 class Sent(NamedTuple):
@@ -114,6 +114,15 @@ class CountedChanged(NamedTuple):
     counted: bool
 
 
+class Allowed(NamedTuple):
+    """With a quorum asked for, a sender may send from now on, in this view, of this number among primary ones (M11)."""
+
+    at: int
+    member: MemberId
+    view: str
+    number: int
+
+
 class Disturbed(NamedTuple):
     """Somebody paused a member or cut a link of it: whether others still count it, it cannot know at once."""
 
@@ -151,14 +160,14 @@ class Ended(NamedTuple):
 
 Event = (
     Sent | Promised | Delivered | Ordered | Installed | StableDropped | GapAnnounced | Left | CountedChanged
-    | Disturbed | Suspected | Crashed | Ended
+    | Allowed | Disturbed | Suspected | Crashed | Ended
 )  # fmt: skip
 
 _KINDS: dict[str, type[Any]] = {
     kind.__name__.lower(): kind
     for kind in (
-        Sent, Promised, Delivered, Ordered, Installed, StableDropped, GapAnnounced, Left, CountedChanged, Disturbed,
-        Suspected, Crashed, Ended,
+        Sent, Promised, Delivered, Ordered, Installed, StableDropped, GapAnnounced, Left, CountedChanged, Allowed,
+        Disturbed, Suspected, Crashed, Ended,
     )
 }  # fmt: skip
 _NAMES = {kind: name for name, kind in _KINDS.items()}
@@ -175,6 +184,8 @@ class TracedMember:
     """In the sender group from the start, where that is fixed; otherwise views say who is."""
     counted: bool
     """Counted for ever, where that is fixed; otherwise CountedChanged says when."""
+    site: str = ""
+    """What quorums count it as; its name where this is empty."""
 
 
 class Trace:
@@ -196,7 +207,8 @@ class Trace:
             "format": FORMAT,
             "live": self.live,
             "members": [
-                [member.id, member.name, member.service.value, member.sender, member.counted] for member in self.members
+                [member.id, member.name, member.service.value, member.sender, member.counted, member.site]
+                for member in self.members
             ],
             "seed": self.seed,
             "version": VERSION,
@@ -212,8 +224,10 @@ class Trace:
         if head["format"] != FORMAT or head["version"] != VERSION:
             raise ValueError(f"not a trace of version {VERSION}: {head['format']} {head['version']}")
         members = (
-            TracedMember(id=MemberId(member), name=name, service=Service(service), sender=sender, counted=counted)
-            for member, name, service, sender, counted in head["members"]
+            TracedMember(
+                id=MemberId(member), name=name, service=Service(service), sender=sender, counted=counted, site=site
+            )
+            for member, name, service, sender, counted, site in head["members"]
         )
         events = (_KINDS[kind](*map(_frozen, rest)) for kind, *rest in lines)
         return cls(members, head["seed"], events, live=head["live"])

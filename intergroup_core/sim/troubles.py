@@ -15,6 +15,8 @@ from intergroup_core.sim.faults import (
     Join,
     Leave,
     Lossy,
+    Moment,
+    Oppose,
     Partition,
     Pause,
     Restart,
@@ -56,6 +58,12 @@ def arrange(cluster: LiveCluster, faults: Sequence[Fault | Change]) -> None:
             case Lossy():
                 at(fault.at, cluster.network.lossy, fault.links, fault.loss)
                 at(fault.until, cluster.network.lossy, fault.links, None)
+            case Oppose():
+                rule = fault.rule()
+                at(fault.at, cluster.oppose, rule)
+                at(fault.until, cluster.relent, rule)
+            case Moment():
+                at(fault.at, _wait_for, cluster, fault)
             case SlowApplication():
                 at(fault.at, cluster.at_seat, fault.member, LiveMember.stop_reading)
                 at(fault.until, cluster.at_seat, fault.member, LiveMember.resume_reading)
@@ -64,6 +72,35 @@ def arrange(cluster: LiveCluster, faults: Sequence[Fault | Change]) -> None:
                 at(fault.until, cluster.at_seat, fault.member, LiveMember.accept_sending)
             case ClockStep():
                 at(fault.at, _set_clock, cluster, fault)
+
+
+BACK_NS = 2_000_000_000
+"""After which the victim of a moment is back: longer than it takes to be suspected."""
+
+
+def _wait_for(cluster: LiveCluster, moment: Moment) -> None:
+    cluster.at_seat(moment.member, lambda member: member.when(moment.state, lambda: _strike(cluster, moment)))
+
+
+def _strike(cluster: LiveCluster, moment: Moment) -> None:
+    if cluster.scheduler.now > moment.until:
+        return
+    after, victim = cluster.scheduler.after, moment.victim
+    match moment.act:
+        case "crash":
+            cluster.crash(victim)
+            after(BACK_NS, cluster.restart, victim)
+        case "leave":
+            cluster.leave(victim)
+            after(BACK_NS, cluster.restart, victim)
+        case "pause":
+            cluster.at_seat(victim, LiveMember.pause)
+            after(BACK_NS, cluster.at_seat, victim, LiveMember.resume)
+        case "apart":
+            others = [index for index in range(len(cluster.seats)) if index != victim]
+            links = {(victim, other) for other in others} | {(other, victim) for other in others}
+            cluster.cut(links)
+            after(BACK_NS, cluster.heal, links)
 
 
 def _set_clock(cluster: LiveCluster, step: ClockStep) -> None:

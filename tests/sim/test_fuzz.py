@@ -33,7 +33,7 @@ def test_what_membership_went_through_is_added_up() -> None:
     assert tally.views > 2
     assert len(tally.settling_ns) == 2
     shown = tally.membership()
-    assert "transitions:" in shown
+    assert "steps:" in shown
     assert ">sender: installed" in shown
 
 

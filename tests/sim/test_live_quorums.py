@@ -7,9 +7,11 @@ from dataclasses import replace
 import pytest
 
 from intergroup_core.config import Config
+from intergroup_core.sim.adversary import Rule
 from intergroup_core.sim.cluster import MILLISECOND, SECOND
 from intergroup_core.sim.live_cluster import LiveCluster
 from intergroup_core.sim.trace import Crashed
+from intergroup_core.wire.header import FrameType
 from tests.sim.live_stories import MakeLive, all_there, members_by_name, sendings, views
 
 
@@ -78,3 +80,33 @@ def test_a_full_restart_needs_a_majority_of_the_last_view(a_live_cluster: MakeLi
     cluster.run_for(2 * SECOND)
     assert sendings(cluster, 0) > 0
     assert len({event.member for event in cluster.trace.events if type(event) is Crashed}) == 3
+
+
+def test_the_last_sender_of_a_majority_group_leaves_and_comes_back(a_live_cluster: MakeLive) -> None:
+    """A view without senders is nobody's: the site that sent last may go on."""
+    cluster = a_majority_group(a_live_cluster, 2)
+    cluster.leave(0)
+    assert cluster.run_until(lambda: cluster[0].left)
+    cluster.leave(1)
+    assert cluster.run_until(lambda: cluster[1].left)
+    cluster.run_for(SECOND)
+    cluster.restart(1)
+    assert cluster.run_until(lambda: members_by_name(cluster, 1) == {"s1"})
+    cluster.run_for(2 * SECOND)
+    assert sendings(cluster, 1) > 0
+
+
+def test_a_site_that_left_and_comes_back_to_a_lagging_sponsor_may_send(a_live_cluster: MakeLive) -> None:
+    """It remembers its own Leave as an attempt, and its sponsor has not delivered that yet."""
+    cluster = a_majority_group(a_live_cluster, 3)
+    lags, others = 0, [1, 2, 3]
+    deaf = Rule(kinds=frozenset({FrameType.REPORT}), links=frozenset((other, lags) for other in others))
+    cluster.oppose(deaf)
+    cluster.leave(2)
+    assert cluster.run_until(lambda: cluster[2].left)
+    cluster.restart(2)
+    cluster.run_for(100 * MILLISECOND)
+    cluster.relent(deaf)
+    assert cluster.run_until(lambda: members_by_name(cluster, 2) == {"s0", "s1", "s2"})
+    cluster.run_for(2 * SECOND)
+    assert sendings(cluster, 2) > 0

@@ -16,6 +16,7 @@ from intergroup_core.sim.checkers.order import (
     reliable_fifo,
     total_order,
 )
+from intergroup_core.sim.checkers.primaries import one_primary
 from intergroup_core.sim.checkers.stability import stability_is_true
 from intergroup_core.sim.checkers.synchrony import same_view_delivery, virtual_synchrony
 from intergroup_core.sim.checkers.views import (
@@ -53,6 +54,7 @@ CHECKERS: tuple[Checker, ...] = (
     membership_precision,
     delivery_liveness,
     buffers_drain,
+    one_primary,
 )
 
 

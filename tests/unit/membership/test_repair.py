@@ -125,7 +125,7 @@ def test_news_is_passed_on_at_once() -> None:
 
 def test_one_that_is_behind_is_answered_but_not_every_time() -> None:
     bed = Bed(repeat_ms=20)
-    bed.repair.failed(C, T0)
+    bed.repair.failed(C, "failure", T0)
     bed.at(100)
     bed.clear()
     bed.joins(B)
@@ -156,7 +156,7 @@ def test_recovery_information_says_what_this_member_has() -> None:
     bed = Bed()
     bed.stream.last_seq = 12
     bed.stream.found = ((C, 7, Timestamp(START + 9)),)
-    bed.repair.failed(C, T0)
+    bed.repair.failed(C, "failure", T0)
     bed.joins(B, fails=[C])
     bed.at(6)
     info = bed.said(RecoveryInfo)[0]
@@ -353,9 +353,9 @@ def test_the_leader_says_whether_the_view_is_primary() -> None:
 
 def test_a_failure_sends_every_state_back_to_consensus() -> None:
     for bed in (agreed(), recovered(A), recovered(B)):
-        assert bed.repair.failed(C, bed.now)
+        assert bed.repair.failed(C, "failure", bed.now)
         assert bed.repair.state is State.CONSENSUS
-        assert not bed.repair.failed(C, bed.now)
+        assert not bed.repair.failed(C, "failure", bed.now)
 
 
 def test_a_join_that_does_not_fit_sends_back_to_consensus() -> None:
@@ -388,7 +388,7 @@ def test_a_join_that_fits_changes_nothing() -> None:
 
 def test_a_join_that_is_only_behind_changes_nothing() -> None:
     bed = Bed()
-    bed.repair.failed(C, T0)
+    bed.repair.failed(C, "failure", T0)
     bed.joins(B, fails=[C])
     assert bed.state == "gather cut"
     assert bed.repair.heard_join(a_join(B, serial=2), bed.now) is None
@@ -415,7 +415,7 @@ def test_in_consensus_an_outsider_is_taken_in() -> None:
 def test_what_was_said_in_an_earlier_attempt_does_not_count_in_the_next() -> None:
     bed = recovered()
     bed.ready(B)
-    bed.repair.failed(C, bed.now)
+    bed.repair.failed(C, "failure", bed.now)
     bed.joins(B, fails=[C])
     assert bed.state == "gather cut"
     bed.at(30)
@@ -428,7 +428,7 @@ def test_the_first_restarts_are_not_held_back_and_later_ones_more_and_more() -> 
     bed.at(0)
     pauses = []
     for number in range(40):
-        bed.repair.failed(MemberId(0x100 + number), bed.now)
+        bed.repair.failed(MemberId(0x100 + number), "failure", bed.now)
         pauses.append((bed.repair.next_deadline() - bed.now.mono) / 1e6)
     assert pauses[:2] == [0, 0]
     assert 15 <= pauses[2] <= 30

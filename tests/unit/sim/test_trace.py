@@ -27,8 +27,8 @@ def test_any_difference_shows_in_the_digest() -> None:
 
 
 def test_another_version_is_refused() -> None:
-    data = a_right_story().trace.to_bytes().replace(b'"version":2', b'"version":1')
-    with pytest.raises(ValueError, match="not a trace of version 2"):
+    data = a_right_story().trace.to_bytes().replace(b'"version":3', b'"version":1')
+    with pytest.raises(ValueError, match="not a trace of version 3"):
         Trace.from_bytes(data)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from intergroup_core.ids import Service
 from intergroup_core.sim.trace import TracedMember
@@ -280,6 +281,43 @@ def not_to_itself_before_leaving() -> Story:
     return story
 
 
+def two_halves_may_send() -> Story:
+    story = a_live_story()
+    story.may_send(A, 1)
+    story.installs(A, 10, A)
+    story.installs(B, 11, B, leader=int(B))
+    story.may_send(A, 2)
+    story.may_send(B, 2)
+    return story
+
+
+def a_half_goes_on_beside_the_next() -> Story:
+    """Both know of a view of all three; its greater part goes on twice before the other one does."""
+    story = a_live_story(a_member(A), a_member(B), a_member(C))
+    story.may_send(A, 1)
+    story.installs(A, 10, A, B)
+    story.may_send(A, 2)
+    story.installs(A, 20, A)
+    story.may_send(A, 3)
+    story.installs(C, 30, C, leader=int(C))
+    story.may_send(C, 4)
+    return story
+
+
+def a_restarted_half_may_send() -> Story:
+    """By its site it was in the view before, whatever its id is now."""
+    again = replace(a_member(C), site=f"m{B:x}")
+    story = a_live_story(a_member(A), a_member(B))
+    story.trace.members.append(again)
+    story.may_send(A, 1)
+    story.installs(A, 10, A)
+    story.may_send(A, 2)
+    story.crashes(B)
+    story.installs(C, 20, C, leader=int(C))
+    story.may_send(C, 2)
+    return story
+
+
 WRONG_LIVE: dict[str, list[Callable[[], Story]]] = {
     "1 self inclusion": [a_view_without_itself],
     "2 local monotonicity": [a_view_again, a_view_of_before],
@@ -315,5 +353,6 @@ WRONG_LIVE: dict[str, list[Callable[[], Story]]] = {
     "13c nothing skipped": [the_first_of_a_known_view_skipped, skipped_before_a_crash],
     "15 reliable causal": [an_effect_without_its_cause_in_a_later_view],
     "16 stability is true": [dropped_before_a_receiver_that_counts_had_it, dropped_before_a_sender_of_the_view_had_it],
+    "25 one primary": [two_halves_may_send, a_half_goes_on_beside_the_next, a_restarted_half_may_send],
     "21 delivery liveness": [never_arrived_from_one_that_came_along, never_arrived_from_one_that_left],
 }

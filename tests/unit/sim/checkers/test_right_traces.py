@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 from intergroup_core.ids import Service
-from intergroup_core.sim.checkers import CHECKERS, check
+from intergroup_core.sim.checkers import CHECKERS, History, check
+from intergroup_core.sim.checkers.primaries import one_primary
 from intergroup_core.sim.trace import Trace
 from tests.unit.sim.checkers.traces import (
     R2,
@@ -34,7 +35,7 @@ def test_every_property_of_the_scope_has_a_checker() -> None:
     numbers = [(checker.__doc__ or "").split(".")[0] for checker in CHECKERS]
     assert numbers == [
         "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "13a", "13b", "13c", "14", "15", "16",
-        "20", "21", "22",
+        "20", "21", "22", "25",
     ]  # fmt: skip
 
 
@@ -163,3 +164,30 @@ def test_views_by_ordered_messages_break_ties_as_messages_do() -> None:
     story.leaves(B)
     story.ends(A, C, senders=(A, C))
     assert check(story.trace) == []
+
+
+def test_primary_views_that_follow_one_another_are_right() -> None:
+    story = Story(a_member(A), a_member(B), a_member(C), live=True)
+    for member in (A, B, C):
+        story.installs(member, 5, A, B, C)
+    story.may_send(A, 1)
+    story.installs(B, 10, B, C, leader=int(B))
+    story.may_send(B, 2)  # A, cut off, has not noticed yet
+    story.installs(C, 20, C, leader=int(C), departed="left")
+    story.may_send(C, 3)
+    assert one_primary(History(story.trace)) is None
+
+
+def test_sites_that_were_never_in_a_primary_view_begin_one_of_their_own() -> None:
+    """Nobody could have told them; when they meet the others, the two lines become one."""
+    story = Story(a_member(A), a_member(B), a_member(C), live=True)
+    story.installs(A, 5, A)
+    story.installs(B, 6, B, leader=int(B))
+    story.may_send(A, 1)
+    story.may_send(B, 1)
+    story.installs(A, 10, A, C)
+    story.may_send(A, 2)
+    for member in (A, B, C):
+        story.installs(member, 20, A, B, C)
+    story.may_send(B, 3)
+    assert one_primary(History(story.trace)) is None

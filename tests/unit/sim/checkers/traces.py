@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from intergroup_core.ids import MemberId, Service
 from intergroup_core.sim.trace import (
+    Allowed,
     CountedChanged,
     Crashed,
     Delivered,
@@ -110,6 +111,10 @@ class Story:
     def all_install(self, start: int, *members: MemberId, receivers: tuple[MemberId, ...] = (R,)) -> None:
         for member in (*members, *receivers):
             self.installs(member, start, *members)
+
+    def may_send(self, member: MemberId, number: int) -> None:
+        """In the view it installed last, of this number among primary ones."""
+        self.trace.events.append(Allowed(self._at(), member, self._views[member].view, number))
 
     def drops(self, member: MemberId, upto: int) -> None:
         self.trace.events.append(StableDropped(self._at(), member, upto))
