@@ -96,8 +96,9 @@ def _weights(count: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
 def sealed(frame: bytes) -> bytes:
     """The frame with the checksum of its content in its first four bytes; it must be whole words."""
     words = np.frombuffer(b"\0\0\0\0" + frame[4:], dtype="<u8")
-    total = int(np.dot(words, _weights(8_192)[: len(words)]))
-    return struct.pack("<I", total >> 32) + frame[4:]
+    weights = _weights(2 * 8_192)[: 2 * len(words)]
+    total = int(np.dot(words, weights[::2])) + int(np.dot(words >> np.uint64(32), weights[1::2]))
+    return struct.pack("<I", total >> 32 & 0xFFFFFFFF) + frame[4:]
 
 
 def a_frame(

@@ -82,7 +82,9 @@ class Malformed:
             "noise": self._noise,
             "noise behind a header": self._noise_behind_a_header,
             "flipped bits": self._flipped,
+            "flipped columns": self._flipped_column,
             "overwritten bytes": self._overwritten,
+            "zeroed range": self._zeroed,
             "truncated": self._truncated,
             "oversized": self._oversized,
             "spliced": self._spliced,
@@ -143,18 +145,42 @@ class Malformed:
 
     def _flipped(self) -> bytes:
         frame = bytearray(self._some())
-        bits = self._rng.sample(range(8 * len(frame)), self._rng.randrange(1, 9))
-        # The checksum promises nothing about flips that only touch the topmost bits of several words.
-        low = [bit for bit in bits if bit % 64 < 48]
-        for bit in low or bits[:1]:
+        for bit in self._rng.sample(range(8 * len(frame)), self._rng.randrange(1, 9)):
             frame[bit // 8] ^= 1 << bit % 8
         return bytes(frame)
 
-    def _overwritten(self) -> bytes:
+    def _flipped_column(self) -> bytes:
+        """The same bit or bits in several words, as a stuck line of a bus or of a memory would have it."""
         frame = bytearray(self._some())
-        at = self._rng.randrange(len(frame) - 3)
-        frame[at : at + 4] = bytes(255 - byte for byte in frame[at : at + 4])
+        width = self._rng.choice((4, 8, 16))
+        mask = self._rng.choice((1, 1 << 8 * width - 1, 1 << self._rng.randrange(8 * width)))
+        if self._rng.random() < 0.5:
+            mask |= self._rng.getrandbits(8 * width)
+        units = range(0, len(frame) // width * width, width)
+        for at in self._rng.sample(units, self._rng.randrange(1, len(units) + 1)):
+            unit = int.from_bytes(frame[at : at + width], "little") ^ mask
+            frame[at : at + width] = unit.to_bytes(width, "little")
         return bytes(frame)
+
+    def _overwritten(self) -> bytes:
+        """Whole bytes anywhere, next to each other or not."""
+        frame = bytearray(self._some())
+        if self._rng.random() < 0.5:
+            count = self._rng.randrange(1, min(64, len(frame)))
+            start = self._rng.randrange(len(frame) - count)
+            places = list(range(start, start + count))
+        else:
+            places = self._rng.sample(range(len(frame)), self._rng.randrange(1, 17))
+        for at in places:
+            frame[at] ^= self._rng.randrange(1, 256)
+        return bytes(frame)
+
+    def _zeroed(self) -> bytes:
+        frame = self._some()
+        count = self._rng.randrange(1, len(frame) + 1)
+        start = self._rng.randrange(len(frame) - count + 1)
+        zeroed = frame[:start] + bytes(count) + frame[start + count :]
+        return zeroed if zeroed != frame else self._flipped()
 
     def _truncated(self) -> bytes:
         frame = self._rng.choice([frame for frame in self._genuine if len(frame) > HEADER_BYTES])
@@ -178,7 +204,8 @@ class Malformed:
 
     def _swapped(self) -> bytes:
         frame = self._some()
-        words = [frame[at : at + 8] for at in range(0, len(frame), 8)]
+        size = self._rng.choice((2, 4, 8))
+        words = [frame[at : at + size] for at in range(0, len(frame), size)]
         first, second = self._rng.sample(range(len(words)), 2)
         if words[first] == words[second]:
             return self._flipped()
