@@ -9,12 +9,14 @@ from random import Random
 from intergroup_core.config import Config
 from intergroup_core.delivery.clock import HybridClock
 from intergroup_core.endpoint import Endpoint
+from intergroup_core.hierarchy.group import GroupControl
 from intergroup_core.ids import MemberId, Service, format_member
-from intergroup_core.ports import ConstantDistance
+from intergroup_core.ports import ConstantDistance, Distances
 from intergroup_core.sim.adversary import Rule
 from intergroup_core.sim.checkers import Violation, check
 from intergroup_core.sim.clock import MemberClock
 from intergroup_core.sim.cluster import GROUP, MILLISECOND, SECOND, TrueDistances
+from intergroup_core.sim.control import ControlNetwork, SimControl
 from intergroup_core.sim.faults import Change, Fault, Split
 from intergroup_core.sim.live_member import LiveMember
 from intergroup_core.sim.network import Conditions, Link, Network
@@ -70,6 +72,7 @@ class LiveCluster:
         faults: Sequence[Fault | Change] = (),
         workload: Workload | None = None,
         true_distances: bool = True,
+        hierarchy: bool = False,
         skew_ns: int = 30 * MILLISECOND,
         resolution_ns: int = 1_000,
         wake_ns: int = 200_000,
@@ -98,6 +101,8 @@ class LiveCluster:
         self._indices: dict[MemberId, int] = {}
         self._workload = workload or Workload()
         self._true_distances = true_distances
+        self.control = ControlNetwork(self.scheduler, self.network) if hierarchy else None
+        """The control hierarchy of the processes, where they have one; then it measures the distances."""
         self._skew_ns = skew_ns
         self._resolution_ns = resolution_ns
         self._wake_ns = wake_ns
@@ -149,6 +154,8 @@ class LiveCluster:
         me = MemberId(rng.getrandbits(64) | 1)
         self._indices[me] = index
         site = seat.site or seat.name
+        control = self._control_of(index, life, clock)
+        here = None if control is None else GroupControl(control.process, GROUP, self._distance_start_ns)
         endpoint = Endpoint(
             me=me,
             name=seat.name,
@@ -156,9 +163,8 @@ class LiveCluster:
             service=seat.service,
             config=self.config,
             clock=HybridClock(),
-            distances=TrueDistances(self.network, index, self._indices)
-            if self._true_distances
-            else ConstantDistance(round(self.config.repair.distance_start_us * 1_000)),
+            distances=self._distances_of(index, here),
+            control=here,
             rng=Random(f"{self.seed}/endpoint/{seat.name}/{life}"),
             sender=seat.sender,
             site=site,
@@ -168,6 +174,7 @@ class LiveCluster:
             wants_to_send=seat.sender,
             named=lambda id, member: self._indices.__setitem__(id, member.index),  # noqa: A006
             persist=lambda record: self.store.__setitem__(site, record),
+            control=control,
             site=site,
             quorum=self.config.group.quorum != "none",
             id=me,
@@ -192,6 +199,29 @@ class LiveCluster:
         if seat.sender and seat.busy and self._applications:
             self.start_sending(index)
         return member
+
+    @property
+    def _distance_start_ns(self) -> int:
+        return round(self.config.repair.distance_start_us * 1_000)
+
+    def _distances_of(self, index: int, here: GroupControl | None) -> Distances:
+        if here is not None:
+            return here.distances
+        if self._true_distances:
+            return TrueDistances(self.network, index, self._indices)
+        return ConstantDistance(self._distance_start_ns)
+
+    def _control_of(self, index: int, life: int, clock: MemberClock) -> SimControl | None:
+        if self.control is None:
+            return None
+        return SimControl(
+            index=index,
+            name=self.seats[index].name,
+            config=self.config.hierarchy,
+            clock=clock,
+            net=self.control,
+            rng=Random(f"{self.seed}/control/{self.seats[index].name}/{life}"),
+        )
 
     def start_sending(self, index: int) -> None:
         """The application at a seat begins to send, whatever the member is so far."""

@@ -8,6 +8,7 @@ from typing import Any
 from intergroup_core.effects import Counted, Effect, Gap, Install, Left, Persist
 from intergroup_core.errors import Backpressure, LocalProtocolError, NoQuorum
 from intergroup_core.ids import MemberId, Service
+from intergroup_core.sim.control import SimControl
 from intergroup_core.sim.member import SimMember
 from intergroup_core.sim.trace import Allowed, CountedChanged, Crashed, Disturbed, GapAnnounced, TracedMember
 from intergroup_core.sim.trace import Left as LeftTraced
@@ -30,6 +31,7 @@ class LiveMember(SimMember):
         wants_to_send: bool,
         named: Callable[[MemberId, LiveMember], None],
         persist: Callable[[bytes], None],
+        control: SimControl | None = None,
         site: str,
         quorum: bool,
         **settings: Any,
@@ -51,6 +53,7 @@ class LiveMember(SimMember):
         self.left = False
         self._named = named
         self._persist = persist
+        self.control = control
         self._state = self.endpoint.state
         self._halted_at: int | None = None
 
@@ -71,6 +74,8 @@ class LiveMember(SimMember):
 
     def start(self) -> None:
         self._trace.members.append(self._traced())
+        if self.control is not None:
+            self.control.start()
         super().start()
 
     def _traced(self) -> TracedMember:
@@ -161,6 +166,8 @@ class LiveMember(SimMember):
             case Left():
                 events.append(LeftTraced(now, self.id, effect.reason))
                 self.left = True
+                if self.control is not None:
+                    self.control.leave()
                 self._stop()
             case Persist():
                 self._persist(effect.record)
@@ -172,8 +179,15 @@ class LiveMember(SimMember):
             self._trace.events.append(Crashed(self._scheduler.now, self.id))
             self._stop()
 
+    def _rearm(self, *, idle: bool = False) -> None:
+        super()._rearm(idle=idle)
+        if self.control is not None:
+            self.control.rearm()
+
     def _stop(self) -> None:
         self.alive = False
+        if self.control is not None:
+            self.control.crash()
         self._network.detach(self.index)
         if self.application is not None:
             self.application.stop()
@@ -185,11 +199,15 @@ class LiveMember(SimMember):
     def pause(self) -> None:
         if self.alive and not self._paused:
             self.disturbed()
+            if self.control is not None:
+                self.control.pause()
             super().pause()
 
     def resume(self) -> None:
         if self._paused:
             self.disturbed()
+            if self.control is not None:
+                self.control.resume()
             super().resume()
 
     def refuse_sending(self) -> None:

@@ -159,6 +159,16 @@ class Network:
             if receiver != sender and self._ports[receiver] is not None:
                 self._carry((sender, receiver), datagrams, segment, whole)
 
+    def passage(self, sender: int, receiver: int) -> int | None:
+        """When a datagram of something other than the group's own traffic arrives; None where it does not."""
+        link = (sender, receiver)
+        if link in self._cut or self._ports[receiver] is None:
+            return None
+        if (self._conditions.loss or link in self._special) and self._loss_on(link).loses():
+            return None
+        jitter = int(self._rng.random() * self._conditions.jitter_ns) if self._conditions.jitter_ns else 0
+        return self._scheduler.now + self._delays[sender][receiver] + jitter
+
     def _carry(self, link: Link, datagrams: list[bytes], segment: int, whole: bytes | None) -> None:
         conditions = self._conditions
         if link in self._cut:
