@@ -44,6 +44,7 @@ def sim(
     quorum: Annotated[str, typer.Option(help="Which component may send: none, a number, majority or all.")] = (
         _DEFAULT.quorum
     ),
+    hierarchy: Annotated[bool, typer.Option("--hierarchy", help="With a control process beside every member.")] = False,
     fixed: Annotated[bool, typer.Option("--fixed", help="One view for ever instead of live membership.")] = False,
     trace: Annotated[Path | None, typer.Option(help="Write the trace to this file, a JSON line per event.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
@@ -73,6 +74,7 @@ def sim(
         size=size,
         preset=preset,
         quorum=quorum,
+        hierarchy=hierarchy,
         fixed=fixed,
     )
     outcome, recorded = play(scenario)

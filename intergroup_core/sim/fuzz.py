@@ -75,6 +75,8 @@ def wild_scenario(seed: int) -> Scenario:
 LARGE = ((12, 0), (8, 2), (5, 5), (3, 20), (2, 12), (10, 1), (6, 8))
 """Senders and receivers of the groups that are not small."""
 LARGE_EVERY = 70
+WITH_HIERARCHY = 0.3
+"""Part of the live seeds whose members have control processes."""
 OPPOSED = 0.4
 """Part of the live seeds that have an adversary."""
 
@@ -99,6 +101,7 @@ def live_scenario(seed: int) -> Scenario:
         members=members,
         receivers=receivers,
         quorum=quorum,
+        hierarchy=Random(f"{seed}/hierarchy").random() < WITH_HIERARCHY,
         delivery=rng.choice(("mixed", "mixed", "mixed", "rto", "rso")),
         loss=round(loss, 3),
         burst=rng.choice((1.0, 1.0, 5.0)),

@@ -26,6 +26,8 @@ FURTHEST_NS = {
     "test": (MILLISECOND, 20 * MILLISECOND),
 }
 """The longest delay of a run is drawn from this range, by preset."""
+DIRECT = (0, 0, 2, 4, 16)
+"""Members up to which all report directly, where there is a hierarchy."""
 MIXED = "mixed"
 DELIVERIES = (*(service.value for service in Service), MIXED)
 
@@ -54,6 +56,8 @@ class Scenario:
     preset: str = "test"
     quorum: str = "none"
     """Which component may send; with anything but none, whoever goes comes back."""
+    hierarchy: bool = False
+    """With a control process beside every member; the size of group from which receivers are silent is drawn."""
     fixed: bool = False
     """With one view for ever, rather than live membership."""
 
@@ -69,6 +73,7 @@ class Scenario:
         _require(self, "size", 1 <= self.size <= 50_000, "from 1 to 50000")
         _require(self, "delivery", self.delivery in DELIVERIES, f"one of {', '.join(DELIVERIES)}")
         _require(self, "preset", self.preset in FURTHEST_NS, f"one of {', '.join(FURTHEST_NS)}")
+        _require(self, "hierarchy", not (self.hierarchy and self.fixed), "left out where the view stays (--fixed)")
         known = FAULT_NAMES if self.fixed else LIVE_FAULT_NAMES
         for fault in self.faults:
             _require(self, "faults", fault in known, f"made of {', '.join(known)}")
@@ -102,6 +107,9 @@ class Scenario:
         if self.preset == "test" and rng.random() < 0.95:
             config = slower(config, rng)
         config = replace(config, group=replace(config.group, quorum=self.quorum))
+        if self.hierarchy:
+            direct = Random(f"{self.seed}/direct").choice(DIRECT)
+            config = replace(config, report=replace(config.report, direct_members=direct))
         seats = plan_seats(
             self._services(self.members + self.receivers, rng),
             senders=self.members,
@@ -124,6 +132,7 @@ class Scenario:
             ),
             workload=self._workload(config, rng),
             true_distances=rng.random() < 0.7,
+            hierarchy=self.hierarchy,
             resolution_ns=rng.choice((MICROSECOND, MILLISECOND, 16 * MILLISECOND)),
             skew_ns=rng.choice((0, MILLISECOND, 50 * MILLISECOND, 2 * SECOND)),
             wake_ns=rng.choice((200 * MICROSECOND, *3 * (5 * MILLISECOND, 10 * MILLISECOND))),
