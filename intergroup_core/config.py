@@ -190,6 +190,8 @@ class MembershipConfig:
     """Time after which a repair message is repeated; it doubles up to eight times that."""
     cut_wait_ms: Annotated[float, Between(0, 60_000)] = 2.0
     """Time given to what is still on its way before a member says how much it has."""
+    receivers_wait_ms: Annotated[float, Between(0, 60_000)] = 40.0
+    """The same where there are receivers: the hierarchy tells what they have, and it is fetched from them (T5.4.2)."""
     backoff_ms: Annotated[float, Between(0, 60_000)] = 20.0
     """Pause before consensus starts again, growing with every restart in a row (M9)."""
     block_ms: Annotated[float, Between(1, 3_600_000)] = 3_000.0

@@ -141,6 +141,8 @@ class Engines:
         """Sources that left in this epoch, and their last seq."""
         self._targets: dict[MemberId, int] = {}
         self._learned: dict[MemberId, int] = {}
+        self._fetching: dict[MemberId, int] = {}
+        """Seqs up to which sources are asked for because a receiver has them."""
         self.wild: set[MemberId] = set()
         """Sources whose last frame had a timestamp not to be believed (D4)."""
         self._unpinned = Timestamp(beginning.position)

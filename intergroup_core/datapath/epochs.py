@@ -9,6 +9,7 @@ from intergroup_core.datapath.outgoing import Outgoing
 from intergroup_core.delivery.rso import ReliableSourceOrdered
 from intergroup_core.delivery.rto import ReliableTimestampOrdered
 from intergroup_core.ids import MAX_TIMESTAMP, Instant, MemberId, Timestamp
+from intergroup_core.multicast.reception import Reception
 
 
 class Epochs(Outgoing):
@@ -29,12 +30,47 @@ class Epochs(Outgoing):
         """A repair is under way: nothing is delivered in order and nothing stamped until it ends."""
         self.delivering = self.stamping = False
 
+    def tell_reach(self, now: Instant) -> None:
+        """Let the senders know, by way of the hierarchy, what is here of the epoch (T5.5)."""
+        if self._control is None or self._multicast is None:
+            return
+        found = self._multicast.receptions.items()
+        reaches = {source: (reception.contiguous, Timestamp(reception.promise)) for source, reception in found}
+        self._control.reach(self.view_tag, reaches, now)
+
+    def asks_receivers(self, survivors: Collection[MemberId]) -> bool:
+        """Whether there are receivers that may have more of a source that does not come along."""
+        if self._control is None or self.order is None or all(source in survivors for source in self.order.sources):
+            return False
+        return bool(self.reports.receivers) or self.reports.relayed.any
+
+    def fetch_from_receivers(self, survivors: Collection[MemberId], now: Instant) -> None:
+        """Ask for what receivers are known to have of such sources, and this member has not."""
+        if self._control is None or self._multicast is None:
+            return
+        for source, (seq, _) in self._control.cut(self.view_tag).items():
+            reception = self._multicast.receptions.get(source)
+            if reception is None or source in survivors or seq <= reception.contiguous:
+                continue
+            if self._fetching.get(source) != seq:
+                self._fetching[source] = seq
+                self._multicast.hasten(source, seq, now.mono)
+
+    def _promise_of(self, source: MemberId, reception: Reception) -> Timestamp:
+        """The best promise known of a source: its own, or one that somebody had who has no more of it than this."""
+        promise = max(reception.promise, self._learned.get(source, 0))
+        if self._control is not None:
+            seq, told = self._control.cut(self.view_tag).get(source, (0, Timestamp(0)))
+            if seq <= reception.contiguous:
+                promise = max(promise, told)
+        return Timestamp(promise)
+
     def reach(self, survivors: Collection[MemberId]) -> tuple[tuple[MemberId, int, Timestamp], ...]:
         """What is here of the epoch's sources that do not come along: last contiguous seq, promise (M4)."""
         if self.order is None or self._multicast is None:
             return ()
         found = [
-            (source, reception.contiguous, Timestamp(max(reception.promise, self._learned.get(source, 0))))
+            (source, reception.contiguous, self._promise_of(source, reception))
             for source in self.order.sources
             if source not in survivors and (reception := self._multicast.receptions.get(source)) is not None
         ]
@@ -122,11 +158,14 @@ class Epochs(Outgoing):
         assert multicast is not None
         assert self._guard is not None
         gone = [member for member in self.members if member not in activations]
+        if self._control is not None:
+            self._control.reach(self.view_tag, {}, now)
         self.view_tag = view_tag
         self.epochs = (view_tag, *self.epochs)[: self.MAX_EPOCHS]
         self.members = tuple(activations)
         self._targets.clear()
         self._learned.clear()
+        self._fetching.clear()
         self.departed.clear()
         # The rest of the old epoch counts for nothing here: what others stamped since may lie above the new start.
         self.acknowledged = Timestamp(min(self.acknowledged, start))

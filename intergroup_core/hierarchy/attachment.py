@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from intergroup_core.hierarchy.acknowledgments import Gathering
 from intergroup_core.hierarchy.peers import CLOCK_MASK, Peers
@@ -46,6 +46,7 @@ class Attachment:
         self.told_at: int | None = None
         """When the coordinator last said what the whole system has."""
         self.cuts: Cuts = {}
+        self._sibling_cuts: dict[SiteId, Cuts] = {}
         self.echoed_at: int | None = None
         """When the coordinator was last known to have heard this site."""
         self._sent: dict[int, frozenset[GroupKey]] = {}
@@ -120,8 +121,20 @@ class Attachment:
     def receive_sibling(self, message: LocalControl, hops: int | None, now: int) -> None:
         if message.part:
             return
-        if self.siblings.heard(message.site, message.clock, hops, now) and self._me in message.echoes:
+        if not self.siblings.heard(message.site, message.clock, hops, now):
+            return
+        if self._me in message.echoes:
             self.siblings.echoed(message.site, message.echoes[self._me], now)
+        # What the coordinator will say of all of them, only sooner.
+        if message.cuts:
+            self._sibling_cuts[message.site] = message.cuts
+        elif self._sibling_cuts:
+            self._sibling_cuts.pop(message.site, None)
+
+    def all_cuts(self) -> Iterator[Cuts]:
+        """What the coordinator and the siblings say that is left of an epoch."""
+        yield self.cuts
+        yield from self._sibling_cuts.values()
 
     def counted_at(self, key: GroupKey) -> int | None:
         """The last time at which this site's acknowledgment of a group is known to have been in every minimum."""
@@ -146,6 +159,7 @@ class Attachment:
             if site == self.coordinator:
                 return True
             self.siblings.forget(site)
+            self._sibling_cuts.pop(site, None)
             self.to_siblings.pop(site, None)
         return now - (self.since if self.echoed_at is None else self.echoed_at) > 2 * limit_ns
 

@@ -38,6 +38,9 @@ class GroupControl:
         self._process.acknowledge(GroupKey(self._group, epoch), upto, room=room, pressing=pressing, now=now)
 
     def withdraw(self) -> None:
+        for key in self._reached:
+            self._process.forget_reach(key)
+        self._reached.clear()
         if self._epoch is not None:
             self._process.withdraw(GroupKey(self._group, self._epoch))
             self._epoch = None
@@ -62,7 +65,7 @@ class GroupControl:
     def reach(self, epoch: int, reaches: Mapping[MemberId, tuple[int, Timestamp]], now: Instant) -> None:
         keys = {CutKey(self._group, epoch, source): Reach(*reach) for source, reach in reaches.items()}
         for key in self._reached - keys.keys():
-            self._process.reach(key, None, now)
+            self._process.forget_reach(key)
         for key, reach in keys.items():
             self._process.reach(key, reach, now)
         self._reached = set(keys)

@@ -60,17 +60,18 @@ class Knowledge(Moving):
         if self._lead is not None:
             self._lead.own(self._own)
 
-    def reach(self, key: CutKey, reach: Reach | None, now: Instant) -> None:
-        """What this site has of a source that a repair leaves behind; None when the repair is over."""
-        if reach is None:
-            self._cuts.pop(key, None)
-        else:
-            self._cuts[key] = reach
-            self._hurry(now.mono)
+    def reach(self, key: CutKey, reach: Reach, now: Instant) -> None:
+        """What this site has of a source that a repair may leave behind."""
+        self._cuts[key] = reach
+        self._hurry(now.mono)
+
+    def forget_reach(self, key: CutKey) -> None:
+        """The repair is over."""
+        self._cuts.pop(key, None)
 
     def cuts(self) -> Mapping[CutKey, Reach]:
         """The most that anybody in the system is known to have (T5.4.2)."""
-        found = furthest((self._cuts, *(attachment.cuts for attachment in self._attachments)))
+        found = furthest((self._cuts, *(cuts for attachment in self._attachments for cuts in attachment.all_cuts())))
         return found if self._lead is None else self._lead.system_cuts(found)
 
     def stable(self, key: GroupKey) -> Acknowledgment | None:

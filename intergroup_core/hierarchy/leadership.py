@@ -52,6 +52,8 @@ class Leadership:
         self._own_version = 0
         self._group: tuple[tuple[int, int], dict[GroupKey, Acknowledgment]] | None = None
         self._system: tuple[tuple[int, int, int], dict[GroupKey, Acknowledgment]] | None = None
+        self.news = False
+        """Whether somebody said more of what is left of an epoch: others wait for that."""
         self.joined = False
         """Whether a child came, or asked to, since the last look."""
 
@@ -213,6 +215,7 @@ class Leadership:
 
     def _put_cuts(self, site: SiteId, cuts: Cuts) -> None:
         if cuts:
+            self.news |= self._cuts.get(site) != cuts
             self._cuts[site] = cuts
         else:
             self._cuts.pop(site, None)

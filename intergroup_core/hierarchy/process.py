@@ -120,6 +120,9 @@ class ControlProcess(Knowledge):
 
     def _settle(self, now: int) -> list[ControlEffect]:
         self._listen()
+        if self._lead is not None and self._lead.news:
+            self._lead.news = False
+            self._hurry(now)
         effects = list(self._effects)
         self._effects.clear()
         return effects

@@ -113,6 +113,7 @@ class Following(Repairing):
         """T5.5: deliver no further until the senders have agreed."""
         assert self.standing.path is not None
         self.standing.path.halt()
+        self.standing.path.tell_reach(now)
         self._sponsor.forget_all()
         self._change_request_at = now.mono + 4 * self.standing.ns(self._config.repeat_ms)
         self._enter(State.RECEIVER_WAIT, "join")

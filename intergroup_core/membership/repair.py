@@ -61,6 +61,7 @@ class Repair:
         self._repeat_at = now.mono
         self._held_until = 0
         self._cut_at: int | None = None
+        self._look_at = now.mono
         self._answer_at = 0
 
     # What is told from outside
@@ -162,9 +163,22 @@ class Repair:
             self._say_join()  # the others wait for these very sets from this member
         self._attempt = self.consensus.attempt()
         self._move(State.GATHER_CUT, "agreed")
-        self._cut_at = now.mono + self._standing.ns(self._config.cut_wait_ms)
+        self._cut_at = now.mono + self._standing.ns(self._cut_wait_ms())
+        self._look_at = now.mono
         self._repeats = 0
         self._repeat_at = self._cut_at
+
+    def _cut_wait_ms(self) -> float:
+        path, config = self._standing.path, self._config
+        asks = path is not None and path.asks_receivers(self._survivors())
+        return max(config.receivers_wait_ms, config.cut_wait_ms) if asks else config.cut_wait_ms
+
+    def _look_for_more(self, now: Instant) -> None:
+        """What a receiver has and no sender can be had from it before the senders compare what they have (H4)."""
+        path = self._standing.path
+        if path is not None and now.mono >= self._look_at:
+            self._look_at = now.mono + max(1, self._standing.ns(self._config.cut_wait_ms))
+            path.fetch_from_receivers(self._survivors(), now)
 
     def _say_info(self, now: Instant) -> None:
         """What is said of an attempt is said once for all: others may work with the first version of it."""
@@ -284,11 +298,13 @@ class Repair:
     # Time
 
     def next_deadline(self) -> int:
-        return self._repeat_at if self._cut_at is None else min(self._repeat_at, self._cut_at)
+        return self._repeat_at if self._cut_at is None else min(self._repeat_at, self._cut_at, self._look_at)
 
     def tick(self, now: Instant) -> None:
-        if self.state is State.GATHER_CUT and self._cut_at is not None and now.mono >= self._cut_at:
-            self._say_info(now)
+        if self.state is State.GATHER_CUT and self._cut_at is not None:
+            self._look_for_more(now)
+            if now.mono >= self._cut_at:
+                self._say_info(now)
         if now.mono < self._repeat_at:
             return
         interval = self._standing.ns(self._config.repeat_ms) << min(self._repeats, self.MAX_DOUBLINGS)

@@ -34,6 +34,15 @@ class Stream(Protocol):
     def halt(self) -> None:
         """Deliver nothing in order and stamp nothing until a repair ends."""
 
+    def tell_reach(self, now: Instant) -> None:
+        """Let the senders know, by way of the hierarchy, what a receiver has of the epoch."""
+
+    def asks_receivers(self, survivors: Collection[MemberId]) -> bool:
+        """Whether there are receivers that may have more of a source that does not come along."""
+
+    def fetch_from_receivers(self, survivors: Collection[MemberId], now: Instant) -> None:
+        """Ask for what receivers are known to have of such sources, and this member has not."""
+
     def reach(self, survivors: Collection[MemberId]) -> tuple[tuple[MemberId, int, Timestamp], ...]:
         """Source, last contiguous seq and promise of the epoch's sources that do not come along."""
 

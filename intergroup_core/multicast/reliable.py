@@ -90,6 +90,13 @@ class ReliableMulticast:
         self._requests.forget_promise(source)
         self._missing(source, reception.contiguous + 1, upto, now)
 
+    def hasten(self, source: MemberId, upto: int, now: int) -> None:
+        """Ask anew, and soon, for what is missing of a source up to a seq: somebody has it, and is waited for."""
+        self._requests.cancel_source(source)
+        reception = self.receptions[source]
+        reception.exists(upto)
+        self._missing(source, reception.contiguous + 1, reception.highest, now)
+
     def contiguous(self) -> dict[MemberId, int]:
         """The last seq of each source below which nothing is missing."""
         return {source: reception.contiguous for source, reception in self.receptions.items()}

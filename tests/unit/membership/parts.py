@@ -57,6 +57,9 @@ class AStream:
         self.last_seq = last_seq
         self.drained = True
         self.halted = False
+        self.told_reach = False
+        self.has_receivers = False
+        self.fetches = 0
         self.reached = True
         self.passed = False
         self.received: set[tuple[MemberId, int]] = set()
@@ -73,6 +76,15 @@ class AStream:
 
     def halt(self) -> None:
         self.halted = True
+
+    def tell_reach(self, now: Instant) -> None:
+        self.told_reach = True
+
+    def asks_receivers(self, survivors: Collection[MemberId]) -> bool:
+        return self.has_receivers
+
+    def fetch_from_receivers(self, survivors: Collection[MemberId], now: Instant) -> None:
+        self.fetches += 1
 
     def reach(self, survivors: Collection[MemberId]) -> tuple[tuple[MemberId, int, Timestamp], ...]:
         return tuple(entry for entry in self.found if entry[0] not in survivors)
