@@ -20,6 +20,8 @@ class Knowledge(Moving):
         super().__init__(me=me, name=name, config=config, system_ttl=system_ttl, rng=rng)
         self._stable: dict[GroupKey, Acknowledgment] = {}
         self._local_sent_at = self._global_sent_at = 0
+        self._now = 0
+        """Of the last stimulus."""
 
     def acknowledge(self, key: GroupKey, upto: Timestamp, *, members: int = 1, pressing: bool, now: Instant) -> None:
         """What this site's members of a group have; pressing while somebody's buffers wait for it (H5)."""
@@ -27,6 +29,11 @@ class Knowledge(Moving):
         if known is not None and known.upto == upto and known.members == members:
             return
         self._own[key] = Acknowledgment(upto, members, self.me, self._voice.name)
+        if known is not None and upto < known.upto:
+            # One more member, which has less: nobody waits for that yet.
+            self._included_at.pop(key, None)
+            for attachment in self._attachments:
+                attachment.forget(key)
         if self._lead is not None:
             self._included_at.setdefault(key, now.mono)
             self._lead.own(self._own)
@@ -59,21 +66,20 @@ class Knowledge(Moving):
     def stable(self, key: GroupKey) -> Acknowledgment | None:
         """What every counted member of the system has of a group, as far as this site knows."""
         if self._lead is not None:
-            self._learn(self._lead.system())
+            self._learn(self._lead.system(self._now))
         return self._stable.get(key)
 
     def counted(self, key: GroupKey, now: int) -> bool:
         """Whether every coordinator waits for this site, so that nothing it needs is dropped (D7).
 
-        True only for as long as it must still be so: what was counted stays so for the fault time and a grace.
+        True only for as long as it must still be so: what others heard counts for the fault time and a grace.
         """
-        belief = self._grace_ns
         at = [attachment.counted_at(key) for attachment in self._attachments]
         if self._lead is not None and key in self._included_at:
             counted = self._lead.counted_upto(now)
-            if counted is not None and counted >= self._included_at[key]:
+            if counted is not None and counted > self._included_at[key]:
                 at.append(counted)
-        return any(time is not None and now - time <= belief for time in at)
+        return any(time is not None and now - time <= self._belief_ns for time in at)
 
     def distance_us(self, site: SiteId, coordinator: SiteId | None) -> int | None:
         """The one-way delay to a site that is a child of a coordinator, or one itself (table 2.1)."""

@@ -135,7 +135,7 @@ _BODIES: dict[FrameType, tuple[type[HierarchyMessage], tuple[Decoder, ...]]] = {
     FrameType.RING_QUERY: (RingQuery, (integer, _ttl, _clock, _optional_site, truth)),
     FrameType.RING_ANSWER: (RingAnswer, (_site, integer, _clock, _clock, _ttl, _count, _count, truth)),
     FrameType.COORDINATOR_LEAVE: (CoordinatorLeave, (_clock,)),
-    FrameType.SITE_LEAVE: (SiteLeave, (_site, _clock)),
+    FrameType.SITE_LEAVE: (SiteLeave, (_site, _clock, truth)),
 }
 HIERARCHY_TYPES = frozenset(_BODIES)
 _FRAME_TYPES = {kind: frame for frame, (kind, _) in _BODIES.items()}
