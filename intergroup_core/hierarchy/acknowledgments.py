@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Generic, NamedTuple, TypeVar
 
+from intergroup_core.hierarchy.peers import is_newer
 from intergroup_core.ids import SiteId
 from intergroup_core.wire.hierarchy import (
     Acknowledgment,
@@ -69,6 +70,7 @@ class Ledger:
         """The site is not heard any more: what it said last counts until then."""
         if site in self._tables:
             self._until[site] = until
+            self.version += 1
 
     def drop(self, site: SiteId) -> None:
         """The site is counted elsewhere, or has no member any more."""
@@ -80,8 +82,16 @@ class Ledger:
         for site in [site for site, until in self._until.items() if now >= until]:
             self.drop(site)
 
+    def __len__(self) -> int:
+        return len(self._tables)
+
     def tables(self) -> Iterator[Acknowledgments]:
         return iter(self._tables.values())
+
+    def kept(self) -> Iterator[Acknowledgments]:
+        """Of those that are gone; their members are nobody's any more, and counted nowhere twice."""
+        for site in self._until:
+            yield {key: own._replace(members=0) for key, own in self._tables[site].items()}
 
 
 class Whole(NamedTuple, Generic[Part]):
@@ -103,7 +113,9 @@ class Gathering(Generic[Part]):
         if message.parts == 1:
             return Whole(message, message.acknowledgments, message.cuts)
         clock, parts = self._parts.get(message.site, (message.clock, {}))
-        if clock != message.clock:
+        if is_newer(clock, message.clock):
+            return None
+        if clock != message.clock or any(part.parts != message.parts for part in parts.values()):
             parts = {}
         parts[message.part] = message
         self._parts[message.site] = (message.clock, parts)

@@ -23,6 +23,8 @@ class Knowledge(Moving):
         super().__init__(me=me, name=name, config=config, system_ttl=system_ttl, rng=rng)
         self._stable: dict[GroupKey, Acknowledgment] = {}
         self._local_sent_at = self._global_sent_at = 0
+        self._now = 0
+        """Of the last stimulus."""
 
     def acknowledge(
         self, key: GroupKey, upto: Timestamp, *, room: int = MAX_ROOM, members: int = 1, pressing: bool, now: Instant
@@ -31,7 +33,13 @@ class Knowledge(Moving):
         own = Acknowledgment(upto, members, self.me, self._voice.name, room)
         if self._own.get(key) == own:
             return
+        known = self._own.get(key)
         self._own[key] = own
+        if known is not None and upto < known.upto:
+            # One more member, which has less: nobody waits for that yet.
+            self._included_at.pop(key, None)
+            for attachment in self._attachments:
+                attachment.forget(key)
         if self._lead is not None:
             self._included_at.setdefault(key, now.mono)
             self._lead.own(self._own)
@@ -77,7 +85,7 @@ class Knowledge(Moving):
     def stable(self, key: GroupKey) -> Acknowledgment | None:
         """What every counted member of the system has of a group, as far as this site knows."""
         if self._lead is not None:
-            self._learn(self._lead.system())
+            self._learn(self._lead.system(self._now))
         return self._stable.get(key)
 
     def told(self, group: int, now: int) -> tuple[Mapping[int, Acknowledgment], int | None]:
@@ -85,7 +93,7 @@ class Knowledge(Moving):
         lead, attached = self._lead, self._attached
         table: Mapping[GroupKey, Acknowledgment] = {}
         at: int | None = None
-        if lead is not None and (system := lead.system()) is not None:
+        if lead is not None and (system := lead.system(now)) is not None:
             table, at = system, now
         elif attached is not None:
             table, at = attached.system, attached.told_at
@@ -94,15 +102,14 @@ class Knowledge(Moving):
     def counted(self, key: GroupKey, now: int) -> bool:
         """Whether every coordinator waits for this site, so that nothing it needs is dropped (D7).
 
-        True only for as long as it must still be so: what was counted stays so for the fault time and a grace.
+        True only for as long as it must still be so: what others heard counts for the fault time and a grace.
         """
-        belief = self._grace_ns
         at = [attachment.counted_at(key) for attachment in self._attachments]
         if self._lead is not None and key in self._included_at:
             counted = self._lead.counted_upto(now)
-            if counted is not None and counted >= self._included_at[key]:
+            if counted is not None and counted > self._included_at[key]:
                 at.append(counted)
-        return any(time is not None and now - time <= belief for time in at)
+        return any(time is not None and now - time <= self._belief_ns for time in at)
 
     def distance_us(self, site: SiteId, coordinator: SiteId | None) -> int | None:
         """The one-way delay to a site that is a child of a coordinator, or one itself (table 2.1)."""

@@ -20,6 +20,8 @@ class Moving(Places):
     """A ring beyond the boundary waits so many times longer for answers."""
 
     _attempts = 0
+    _bereaved: SiteId | None = None
+    """The coordinator that failed this site, until it has another place."""
     _yields = 0
     _wide = False
 
@@ -64,6 +66,9 @@ class Moving(Places):
     def _join(self, found: Found, now: int) -> None:
         """Be a child of this coordinator: by sending to its local group (T2.6.1)."""
         attachment = Attachment(self.me, found, self.MAX_PEERS, now)
+        self._forget_farewell(found.coordinator)
+        self._rumoured.clear()
+        self._bereaved = None
         self.moves += 1
         match self.state:
             case ControlState.STARTING:
@@ -111,13 +116,20 @@ class Moving(Places):
 
     def _lead_from(self, now: int) -> None:
         """Join the coordinator group."""
-        self._lead = lead = Leadership(self.me, self.MAX_PEERS, self.MAX_PEERS, now)
+        fault_ns = self._fault_ns(self._global)
+        # Who has not listened for as long as others may be silent does not know who there is.
+        self._lead = lead = Leadership(self.me, self.MAX_PEERS, self.MAX_PEERS, now + fault_ns, now)
+        self._forget_farewell(self.me)
         for site in self._rumoured:
-            lead.rumour(site, now)
+            lead.rumour(site, now + fault_ns)
         for attachment in self._attachments:
-            lead.rumour(attachment.coordinator, now)
+            lead.rumour(attachment.coordinator, now + fault_ns)
             for site in attachment.from_coordinator:
-                lead.rumour(site, now)
+                lead.rumour(site, now + fault_ns)
+        if self._bereaved is not None:
+            # Its other children take themselves for counted until then, and look for a place (H7).
+            lead.rumour(self._bereaved, now + self._belief_ns + fault_ns // 2)
+        self._bereaved = None
         self._rumoured.clear()
         self._included_at = dict.fromkeys(self._own, now)
         lead.own(self._own)
@@ -138,7 +150,7 @@ class Moving(Places):
         assert lead is not None
         if self._attached is not None:
             counted = lead.counted_upto(now)
-            waited = now - lead.since > self._grace_ns
+            waited = now - lead.since > self._belief_ns + self._grace_ns
             if not waited and (counted is None or counted < lead.since):
                 return
             self._farewell(self._attached.coordinator, now)
@@ -156,19 +168,21 @@ class Moving(Places):
 
     def _stay_coordinator(self, now: int) -> None:
         self.state = ControlState.COORDINATOR
+        if self._next is not None:
+            self._farewell(self._next.coordinator, now)
         self._attach(None)
         self._end_search()
 
     def _finish_move(self, now: int) -> None:
         """Leave the old place once every coordinator counts this site by way of the new one."""
-        if self._next is None or not self._next.all_counted(self._own):
+        if self._next is None or not self._next.all_counted(self._own, now - self._belief_ns // 2):
             return
         if self.state is ControlState.CHILD:
             assert self._attached is not None
             self._farewell(self._attached.coordinator, now)
         elif self.state is ControlState.TO_CHILD:
             assert self._lead is not None
-            if len(self._lead.children):
+            if self._lead.holds_for_others():
                 return
             self._farewell(self.me, now)
             self._lead = None
@@ -177,8 +191,10 @@ class Moving(Places):
             self.state = ControlState.CHILD
         self._attach(self._next)
 
-    def _coordinator_leaves(self, coordinator: SiteId, now: int) -> None:
+    def _coordinator_leaves(self, coordinator: SiteId, clock: int, now: int) -> None:
         """Look for another one, still telling this one everything until then."""
+        if any(place.coordinator == coordinator and place.has_newer_than(clock) for place in self._attachments):
+            return
         attached = self._attached
         if self.state is not ControlState.CHILD or attached is None or attached.coordinator != coordinator:
             if self._next is not None and self._next.coordinator == coordinator:
@@ -197,9 +213,12 @@ class Moving(Places):
         """Its heir takes over at once; the others look for a place near, where they find it (T2.6.3, P8)."""
         self._note_coordinators(attached)
         if self.state is ControlState.TO_COORDINATOR:
+            assert self._lead is not None
+            self._lead.rumour(attached.coordinator, now + self._belief_ns + self._fault_ns(self._global) // 2)
             self._attach(None)
             self._finish_promotion(now)
             return
+        self._bereaved = attached.coordinator
         if attached.heir == self.me:
             self._to_coordinator(now)
             self._attach(None)

@@ -15,6 +15,9 @@ MAX_ROUND_TRIP_US = 60_000_000
 """Samples beyond it are nonsense, or a process that stood still."""
 DISTANCE_GAIN = 0.25
 """Weight of the newest sample."""
+MAX_STRETCH, STRETCH_US = 2, 1_000
+"""A sample counts for no more than so many times the distance known so far, and a little: who stands still for a
+while answers late, and is no farther away for it."""
 
 
 def clock_at(mono_ns: int) -> int:
@@ -45,7 +48,8 @@ class Known:
         if self.distance_us is None:
             self.distance_us = distance
         else:
-            self.distance_us += round((distance - self.distance_us) * DISTANCE_GAIN)
+            believable = min(distance, MAX_STRETCH * self.distance_us + STRETCH_US)
+            self.distance_us += round((believable - self.distance_us) * DISTANCE_GAIN)
 
 
 class Peers:
@@ -71,13 +75,13 @@ class Peers:
         return iter(self._known.items())
 
     def heard(self, site: SiteId, clock: int, hops: int | None, now: int) -> bool:
-        """A message of a site came; False where it is older than what came before."""
+        """A message of a site came; False where it is no newer than what came before, or there is no room."""
         known = self._known.get(site)
         if known is None:
             if len(self._known) >= self._most:
                 return False
             known = self._known[site] = Known(now)
-        elif known.clock is not None and clock != known.clock and not is_newer(clock, known.clock):
+        elif known.clock is not None and not is_newer(clock, known.clock):
             return False
         known.clock = clock
         known.received_at = known.updated_at = now
@@ -125,6 +129,11 @@ class Peers:
 
     def forget(self, site: SiteId) -> None:
         self._known.pop(site, None)
+
+    def excuse(self, ns: int) -> None:
+        """Nobody could be heard for so long."""
+        for known in self._known.values():
+            known.updated_at += ns
 
     def farthest(self) -> tuple[int, int]:
         """Routers and microseconds to the sites farthest away."""

@@ -39,6 +39,8 @@ class Places:
 
     FAREWELLS = 3
     """Times that a departure is said: a lost one costs the others a grace."""
+    FAULT_INTERVALS = 6
+    """Intervals of silence after which a peer is taken for gone, where those are long."""
     MAX_PEERS = 20_000
     """Sites that any table holds."""
 
@@ -115,9 +117,15 @@ class Places:
         self._farewells.append((coordinator, self.FAREWELLS))
         self._timers.arm(Timer.FAREWELL, now)
 
+    def _forget_farewell(self, coordinator: SiteId) -> None:
+        """It comes back before it has said for the last time that it went."""
+        self._farewells = [entry for entry in self._farewells if entry[0] != coordinator]
+
     def _say_farewells(self, now: int) -> None:
         for coordinator, _ in self._farewells:
-            leave = SiteLeave(site=self.me, coordinator=coordinator, clock=clock_at(now))
+            # Children of one that goes for good count on while they look for a place.
+            orphans = coordinator == self.me and self._lead is not None and self._lead.holds_for_others()
+            leave = SiteLeave(site=self.me, coordinator=coordinator, clock=clock_at(now), orphans=orphans)
             self._voice.say(leave, CoordinatorGroup() if coordinator == self.me else LocalGroup(coordinator))
         self._farewells = [(coordinator, left - 1) for coordinator, left in self._farewells if left > 1]
         if self._farewells:
@@ -130,6 +138,15 @@ class Places:
     @property
     def _grace_ns(self) -> int:
         return round(self._config.grace_ms * MILLISECOND)
+
+    @property
+    def _belief_ns(self) -> int:
+        """How long what was known to be counted is taken for it: less than others keep it, which is the fault time and
+        a grace since they heard it."""
+        return self._grace_ns + round(self._config.fault_ms * MILLISECOND) // 2
+
+    def _fault_ns(self, interval: Interval) -> int:
+        return max(round(self._config.fault_ms * MILLISECOND), self.FAULT_INTERVALS * interval.mean_ns)
 
     @property
     def _closeness_us(self) -> int:

@@ -11,7 +11,6 @@ from random import Random
 from intergroup_core.config import HierarchyConfig
 from intergroup_core.effects import ControlEffect, LocalGroup, Lost, OneSite
 from intergroup_core.hierarchy.determination import Appropriateness, ChildSituation, CoordinatorSituation
-from intergroup_core.hierarchy.interval import Interval
 from intergroup_core.hierarchy.knowledge import Knowledge
 from intergroup_core.hierarchy.leadership import Leadership
 from intergroup_core.hierarchy.peers import clock_at
@@ -34,8 +33,6 @@ from intergroup_core.wire.hierarchy import (
 class ControlProcess(Knowledge):
     """Stimuli in, effects out, like every engine."""
 
-    FAULT_INTERVALS = 6
-    """Intervals of silence after which a peer is taken for gone, where those are long."""
     OVERFULL = 1.25
     """Children beyond the target that a coordinator still takes, as a factor."""
     MERGE_PARTS = 2
@@ -46,13 +43,12 @@ class ControlProcess(Knowledge):
     def __init__(self, *, me: SiteId, name: str, config: HierarchyConfig, system_ttl: int, rng: Random) -> None:
         super().__init__(me=me, name=name, config=config, system_ttl=system_ttl, rng=rng)
         self._planned: Appropriateness | None = None
-        self._ticked_at: int | None = None
 
     # Stimuli
 
     def start(self, now: Instant) -> list[ControlEffect]:
         """Look for a place: near, or as a coordinator (T2.6.1)."""
-        self._ticked_at = now.mono
+        self._now = now.mono
         self._begin_search(starting=True, wide=False, now=now.mono)
         self._timers.arm(Timer.CHECK, now.mono + self._check_ns)
         return self._settle(now.mono)
@@ -76,6 +72,7 @@ class ControlProcess(Knowledge):
         if message.site == self.me or self.state is ControlState.LEFT:
             return []
         at = now.mono
+        self._notice_pause(at)
         match message:
             case LocalControl():
                 self._receive_local(message, nbytes, hops, at)
@@ -88,7 +85,7 @@ class ControlProcess(Knowledge):
             case RingAnswer():
                 self._receive_answer(message, hops, at)
             case CoordinatorLeave():
-                self._coordinator_leaves(message.site, at)
+                self._coordinator_leaves(message.site, message.clock, at)
             case SiteLeave():
                 self._site_leaves(message, at)
         return self._settle(at)
@@ -223,10 +220,11 @@ class ControlProcess(Knowledge):
     def _site_leaves(self, message: SiteLeave, now: int) -> None:
         if message.coordinator == message.site:
             if self._lead is not None:
-                self._lead.fellow_left(message.site, now)
-            self._coordinator_leaves(message.site, now)
+                until = now + self._fault_ns(self._global) + self._grace_ns
+                self._lead.fellow_left(message.site, message.clock, now, keep_until=until if message.orphans else None)
+            self._coordinator_leaves(message.site, message.clock, now)
         elif self._lead is not None and message.coordinator == self.me:
-            self._lead.child_left(message.site)
+            self._lead.child_left(message.site, message.clock, now)
             self._finish_move(now)
 
     # Faults and self-determination
@@ -235,16 +233,16 @@ class ControlProcess(Knowledge):
     def _check_ns(self) -> int:
         return self._interval_ns // 2
 
-    def _fault_ns(self, interval: Interval) -> int:
-        return max(round(self._config.fault_ms * MILLISECOND), self.FAULT_INTERVALS * interval.mean_ns)
-
     def _notice_pause(self, now: int) -> None:
         """A process that stood still has missed what happened, and blames nobody for it."""
-        last, self._ticked_at = self._ticked_at, now
-        if last is None or now - last < self.PAUSE_FACTOR * self._config.fault_ms * MILLISECOND:
+        last, self._now = self._now, now
+        stood = now - last
+        if stood < self.PAUSE_FACTOR * self._config.fault_ms * MILLISECOND:
             return
+        for attachment in self._attachments:
+            attachment.excuse(stood)
         if self._lead is not None:
-            self._lead.stood_still()
+            self._lead.stood_still(stood)
 
     def _check(self, now: int) -> None:
         self._timers.arm(Timer.CHECK, now + self._check_ns)

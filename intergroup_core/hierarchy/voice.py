@@ -84,7 +84,7 @@ class Voice:
     def local(self, attachment: Attachment, own: Acknowledgments, cuts: Cuts, now: int) -> int:
         """LCon, as far as the coordinator."""
         clock = clock_at(now)
-        attachment.sent(clock, own)
+        attachment.sent(clock, own, now)
         message = LocalControl(
             site=self._me,
             coordinator=attachment.coordinator,
@@ -114,7 +114,7 @@ class Voice:
             local_distances=lead.children.distances(DISTANCES, self._turn),
             coordinator_distances=lead.fellows.distances(DISTANCES, self._turn),
         )
-        system = lead.system() or {}
+        system = lead.system(now) or {}
         return self._say_parts(message, system, lead.system_cuts(cuts), LocalGroup(self._me), message.ttl)
 
     def global_(self, lead: Leadership, cuts: Cuts, now: int) -> int:

@@ -10,11 +10,11 @@ MILLISECOND = 1_000_000
 
 
 class Terrain(Protocol):
-    """Delays and routers between sites, by index."""
+    """Ways between sites, by index."""
 
-    def delay_ns(self, one: int, other: int) -> int: ...
-
-    def hops(self, one: int, other: int) -> int: ...
+    def way(self, one: int, other: int) -> tuple[int, int]:
+        """Nanoseconds and routers from one to the other."""
+        ...
 
 
 class Scattered:
@@ -27,14 +27,9 @@ class Scattered:
         self._places = [(rng.random(), rng.random()) for _ in range(sites)]
         self._span = (self.FURTHEST_MS - self.NEAREST_MS) / math.sqrt(2)
 
-    def _delay_ms(self, one: int, other: int) -> float:
-        return self.NEAREST_MS + self._span * math.dist(self._places[one], self._places[other])
-
-    def delay_ns(self, one: int, other: int) -> int:
-        return round(self._delay_ms(one, other) * MILLISECOND)
-
-    def hops(self, one: int, other: int) -> int:
-        return 1 + int(self._delay_ms(one, other) / self.MS_PER_HOP)
+    def way(self, one: int, other: int) -> tuple[int, int]:
+        delay_ms = self.NEAREST_MS + self._span * math.dist(self._places[one], self._places[other])
+        return int(delay_ms * MILLISECOND), 1 + int(delay_ms / self.MS_PER_HOP)
 
 
 class Clustered:
@@ -47,20 +42,17 @@ class Clustered:
     def __init__(self, sites: int, rng: Random, clusters: int) -> None:
         low, high = self.INSIDE_MS
         self.cluster = [site % clusters for site in range(sites)]
-        self._spoke_ms = [rng.uniform(low / 2, high / 2) for _ in range(sites)]
+        self._spoke_ns = [int(rng.uniform(low / 2, high / 2) * MILLISECOND) for _ in range(sites)]
         centres = [(rng.random(), rng.random()) for _ in range(clusters)]
         near, far = self.BETWEEN_MS
         span = (far - high - near) / math.sqrt(2)
-        self._between_ms = [[near + span * math.dist(one, other) for other in centres] for one in centres]
+        between = [[near + span * math.dist(one, other) for other in centres] for one in centres]
+        self._between = [[(int(ms * MILLISECOND), 4 + int(ms / 5)) for ms in row] for row in between]
 
-    def _delay_ms(self, one: int, other: int) -> float:
-        spokes = self._spoke_ms[one] + self._spoke_ms[other]
+    def way(self, one: int, other: int) -> tuple[int, int]:
+        spokes = self._spoke_ns[one] + self._spoke_ns[other]
         here, there = self.cluster[one], self.cluster[other]
-        return spokes if here == there else spokes + self._between_ms[here][there]
-
-    def delay_ns(self, one: int, other: int) -> int:
-        return round(self._delay_ms(one, other) * MILLISECOND)
-
-    def hops(self, one: int, other: int) -> int:
-        here, there = self.cluster[one], self.cluster[other]
-        return self.HOPS_INSIDE if here == there else 4 + int(self._between_ms[here][there] / 5)
+        if here == there:
+            return spokes, self.HOPS_INSIDE
+        trunk, hops = self._between[here][there]
+        return spokes + trunk, hops

@@ -165,6 +165,8 @@ class SiteLeave:
     site: SiteId
     coordinator: SiteId
     clock: int
+    orphans: bool = False
+    """Whether children, or some that are gone, still count by way of the speaker."""
 
 
 HierarchyMessage = (

@@ -129,7 +129,7 @@ _BODIES: dict[FrameType, tuple[type[HierarchyMessage], tuple[Decoder, ...]]] = {
     FrameType.RING_QUERY: (RingQuery, (integer, _ttl, _clock, optional_site, truth)),
     FrameType.RING_ANSWER: (RingAnswer, (site, integer, _clock, _clock, _ttl, _count, _count, truth)),
     FrameType.COORDINATOR_LEAVE: (CoordinatorLeave, (_clock,)),
-    FrameType.SITE_LEAVE: (SiteLeave, (site, _clock)),
+    FrameType.SITE_LEAVE: (SiteLeave, (site, _clock, truth)),
 }
 HIERARCHY_TYPES = frozenset(_BODIES)
 _FRAME_TYPES = {kind: frame for frame, (kind, _) in _BODIES.items()}
