@@ -438,7 +438,7 @@ class Endpoint:
         membership.go_on_leaving(now)
         if membership.state is State.LEFT:
             return
-        counted = path.reports.counted
+        counted = path.is_counted(now)
         if counted is not self._told_counted:
             self._told_counted = counted
             self._effects.append(Counted(counted))

@@ -110,6 +110,17 @@ class Delivering(Incoming):
         most = self._config.report.direct_members
         return told is not None and told.members > most and control.counted(self.view_tag, now.mono)
 
+    def is_counted(self, now: Instant) -> bool:
+        """Whether this member knows that nothing it needs is dropped: all senders wait for it, or the hierarchy does.
+
+        One that others stopped waiting for, and that they wait for again, may lack what they dropped meanwhile.
+        """
+        if self.reports.dropped_by_senders() > self._unpinned:
+            return False
+        if self._control is not None and self.reports.silent:
+            return self._control.counted(self.view_tag, now.mono)
+        return self.reports.counted
+
     def _report(self, multicast: ReliableMulticast, now: Instant) -> None:
         if self._control is not None:
             self.reports.place = self._control.place

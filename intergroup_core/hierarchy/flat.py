@@ -361,6 +361,10 @@ class FlatReports:
             return report.live.stable if report.live is not None else 0
         return report.acknowledged
 
+    def dropped_by_senders(self) -> int:
+        """What some sender takes as stable, and has perhaps dropped."""
+        return max((self._stable_told_by(member) for member in self._senders if member != self._me), default=0)
+
     def _stable_told_by(self, member: MemberId) -> int:
         report = self._reports.get(member)
         return report.live.stable if report is not None and report.live is not None else 0
