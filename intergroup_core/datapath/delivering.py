@@ -72,6 +72,7 @@ class Delivering(Incoming):
         self.reports.applied(message.timestamp)
         if self._live and isinstance(change, Add):
             self._add_source(change.peer.id, message.timestamp, change.first_seq, now)
+            self._present.add(change.peer.id)
         if change is not None and self._changed is not None:
             self._changed(change, message.source, message.seq, message.timestamp, now)
 

@@ -79,6 +79,8 @@ class Engines:
     ) -> None:
         self.me, self.service, self.counters = me, service, counters
         self.members: tuple[MemberId, ...] = tuple(beginning.activations)
+        self._present: set[MemberId] = set()
+        """Senders by what was delivered so far, at the end of an epoch too, when views are not entered one by one."""
         self.view_tag = beginning.view_tag
         self._live = live
         self._config = config

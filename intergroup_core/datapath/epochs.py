@@ -21,6 +21,7 @@ class Epochs(Outgoing):
     def enter_view(self, members: Collection[MemberId], now: Instant) -> None:
         """The view changed inside the epoch: who is counted, and whether this member sends."""
         self.members = tuple(members)
+        self._present = set(members)
         self.stamping = self.sender is not None and self.me in members
         self.reports.enter(self.view_tag, members, self._own_activation(), now.mono)
         if self.stamping:
@@ -163,6 +164,7 @@ class Epochs(Outgoing):
         self.view_tag = view_tag
         self.epochs = (view_tag, *self.epochs)[: self.MAX_EPOCHS]
         self.members = tuple(activations)
+        self._present = set(activations)
         self._targets.clear()
         self._learned.clear()
         self._fetching.clear()

@@ -154,9 +154,9 @@ class Incoming(Engines):
         assert self.order is not None
         assert self._multicast is not None
         assert self._guard is not None
-        # A late copy of a request may name a first frame that is long behind.
+        # A late copy of a request may name a first frame that is long behind, and another sponsor may have acted on it.
         activation = max(activation, self.departed.get(source, 0) + 1)
-        if not self.order.begins_above(source, activation):
+        if source in self._present or not self.order.begins_above(source, activation):
             self.order.add(source, promise, activation)
             return
         self.order.forget(source)
@@ -176,6 +176,7 @@ class Incoming(Engines):
         """A source's Leave was delivered: nothing of it comes any more, unless it was added again meanwhile."""
         assert self.order is not None
         assert self._multicast is not None
+        self._present.discard(source)
         self.order.leave(source, timestamp)
         if source in self.order:
             return

@@ -23,15 +23,25 @@ class _Source:
 class ReliableSourceOrdered:
     """Follows its active sources, each from its activation point; others are ignored."""
 
+    MAX_GONE = 256
+    """Departed sources remembered, in case they return; the oldest are forgotten."""
+
     def __init__(self, activations: Mapping[MemberId, int], start: int) -> None:
         self._sources: dict[MemberId, _Source] = {}
+        self._gone: dict[MemberId, _Source] = {}
         self._ready: list[Chunk] = []
         for source, activation in activations.items():
             self.add(source, start, activation)
 
     def add(self, source: MemberId, promise: int, activation: int) -> None:
-        """A new source is active from its first message on (D12); one that is here goes on."""
+        """A new source is active from its first message on (D12); one that is here, or was before, goes on.
+
+        Views follow the timestamp order, which may be behind: what a source said after it returned may have been
+        delivered before its departure was.
+        """
         present = self._sources.get(source)
+        if present is None and (present := self._gone.pop(source, None)) is not None:
+            self._sources[source] = present
         if present is None:
             self._sources[source] = _Source(activation, promise)
         else:
@@ -46,7 +56,11 @@ class ReliableSourceOrdered:
 
     def remove(self, source: MemberId) -> None:
         """A departed source holds no acknowledgment back (D12)."""
-        self._sources.pop(source, None)
+        gone = self._sources.pop(source, None)
+        if gone is not None:
+            self._gone[source] = gone
+            if len(self._gone) > self.MAX_GONE:
+                self._gone.pop(next(iter(self._gone)))
 
     def arrived(self, run: Run) -> None:
         """Only what is in order counts."""

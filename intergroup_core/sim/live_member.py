@@ -141,8 +141,7 @@ class LiveMember(SimMember):
         """Where a quorum is asked for, write down in which view this member may send."""
         if self._quorum and (allowed := self.endpoint.permission) != self._allowed:
             self._allowed = allowed
-            if allowed is not None:
-                self._trace.events.append(Allowed(self._scheduler.now, self.id, *allowed))
+            self._trace.events.append(Allowed(self._scheduler.now, self.id, *(allowed or ("", 0))))
 
     def _installed(self, effect: Install) -> None:
         super()._installed(effect)

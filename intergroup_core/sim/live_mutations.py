@@ -165,3 +165,8 @@ def receivers_are_left_out_of_stability(right: Wrong) -> Wrong:
         return found
 
     return wrong
+
+
+@_bug(DataPath, "pin")
+def sponsors_do_not_wait_for_their_newcomers(right: Wrong) -> Wrong:
+    return lambda self, *rest: None

@@ -115,7 +115,10 @@ class CountedChanged(NamedTuple):
 
 
 class Allowed(NamedTuple):
-    """With a quorum asked for, a sender may send from now on, in this view, of this number among primary ones (M11)."""
+    """With a quorum asked for, a sender may send from now on, in this view, of this number among primary ones (M11).
+
+    Without a view it may not any more.
+    """
 
     at: int
     member: MemberId

@@ -132,6 +132,26 @@ def test_a_departed_source_holds_no_acknowledgment_back_and_what_it_said_is_deli
     assert taken(service) == [(A, 1)]
 
 
+def test_a_source_that_returns_goes_on_where_it_was() -> None:
+    """What it said after its return may have been delivered before views, which lag behind, say that it had left."""
+    service = a_service(a=1)
+    service.ordered(a_run(A, 1, START + 1, "||."))
+    service.remove(A)
+    service.add(A, START + 9, activation=2)
+    service.ordered(a_run(A, 2, START + 2, "|.|"))
+    assert taken(service) == [(A, 1), (A, 2), (A, 4)]
+
+
+def test_departed_sources_are_forgotten_in_the_end() -> None:
+    service = a_service()
+    for number in range(ReliableSourceOrdered.MAX_GONE + 1):
+        service.add(MemberId(1 + number), START, activation=5)
+        service.remove(MemberId(1 + number))
+    service.add(MemberId(1), START, activation=1)
+    service.ordered(a_run(MemberId(1), 1, START + 1, "|"))
+    assert taken(service) == [(MemberId(1), 1)]
+
+
 def test_an_ordered_change_is_not_for_the_application_and_takes_a_seq() -> None:
     service = a_service(a=1)
     (change,) = parsed(a_change_frame(a_leave(), A, 1, START + 5))

@@ -318,6 +318,21 @@ def a_restarted_half_may_send() -> Story:
     return story
 
 
+def two_are_held_at_a_time() -> Story:
+    """A made views by itself that name B, who never heard of them; by their numbers they follow one another."""
+    story = a_live_story(a_member(A), a_member(B), a_member(C))
+    story.may_send(A, 1)
+    story.installs(B, 10, B, leader=int(B))
+    story.may_send(B, 2)
+    story.installs(A, 11, A, B, C)
+    story.may_send(A, 3)
+    story.installs(A, 20, A, C)
+    story.may_send(A, 4)
+    story.installs(C, 20, A, C)
+    story.may_send(C, 4)
+    return story
+
+
 WRONG_LIVE: dict[str, list[Callable[[], Story]]] = {
     "1 self inclusion": [a_view_without_itself],
     "2 local monotonicity": [a_view_again, a_view_of_before],
@@ -353,6 +368,11 @@ WRONG_LIVE: dict[str, list[Callable[[], Story]]] = {
     "13c nothing skipped": [the_first_of_a_known_view_skipped, skipped_before_a_crash],
     "15 reliable causal": [an_effect_without_its_cause_in_a_later_view],
     "16 stability is true": [dropped_before_a_receiver_that_counts_had_it, dropped_before_a_sender_of_the_view_had_it],
-    "25 one primary": [two_halves_may_send, a_half_goes_on_beside_the_next, a_restarted_half_may_send],
+    "25 one primary": [
+        two_halves_may_send,
+        a_half_goes_on_beside_the_next,
+        a_restarted_half_may_send,
+        two_are_held_at_a_time,
+    ],
     "21 delivery liveness": [never_arrived_from_one_that_came_along, never_arrived_from_one_that_left],
 }

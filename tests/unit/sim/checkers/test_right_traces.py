@@ -191,3 +191,17 @@ def test_sites_that_were_never_in_a_primary_view_begin_one_of_their_own() -> Non
         story.installs(member, 20, A, B, C)
     story.may_send(B, 3)
     assert one_primary(History(story.trace)) is None
+
+
+def test_one_that_has_not_noticed_does_not_hold_a_view() -> None:
+    story = Story(a_member(A), a_member(B), a_member(C), live=True)
+    for member in (A, B, C):
+        story.installs(member, 5, A, B, C)
+        story.may_send(member, 1)
+    for number, (start, left) in enumerate(((10, (B, C)), (20, (C,))), 2):
+        for member in left:
+            story.may_not_send(member)
+        for member in left:
+            story.installs(member, start, *left)
+            story.may_send(member, number)
+    assert one_primary(History(story.trace)) is None

@@ -116,6 +116,9 @@ class Story:
         """In the view it installed last, of this number among primary ones."""
         self.trace.events.append(Allowed(self._at(), member, self._views[member].view, number))
 
+    def may_not_send(self, member: MemberId) -> None:
+        self.trace.events.append(Allowed(self._at(), member, "", 0))
+
     def drops(self, member: MemberId, upto: int) -> None:
         self.trace.events.append(StableDropped(self._at(), member, upto))
 
