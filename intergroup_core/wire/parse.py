@@ -82,13 +82,15 @@ def parse(arrival: Arrival, group_tag: int, counters: Counters) -> Iterator[Pars
             continue
         count = length // segment
         start, step = offset // 8, segment // 8
-        if count > 1:
+        if count > 1 and (count > FEW or _carries_data(words[start].item())):
             frames = words[start : start + count * step].reshape(count, step)
             yield from _parse_frames(frames, group_tag, counters, None)
-        elif count:
-            parsed = _parse_frame(words[start : start + step], group_tag, counters, None)
-            if parsed is not None:
-                yield parsed
+        else:
+            # One frame, or what several members said to each other at the same time.
+            for at in range(start, start + count * step, step):
+                parsed = _parse_frame(words[at : at + step], group_tag, counters, None)
+                if parsed is not None:
+                    yield parsed
         if rest := length - count * segment:
             if rest % 8:
                 counters.drop("length")
@@ -97,6 +99,11 @@ def parse(arrival: Arrival, group_tag: int, counters: Counters) -> Iterator[Pars
             parsed = _parse_frame(words[tail : tail + rest // 8], group_tag, counters, None)
             if parsed is not None:
                 yield parsed
+
+
+def _carries_data(word: int) -> bool:
+    """Whether a frame that begins with this word is of a kind that comes by the run."""
+    return word >> 40 & 0xFF in (FrameType.DATA, FrameType.REPAIR)
 
 
 def _blocks(spans: list[tuple[int, int, int]]) -> Iterator[tuple[int, int, int]]:
@@ -193,13 +200,12 @@ def _parse_frame(frame: Words, group_tag: int, counters: Counters, repairer: int
 def _parse_frames(frames: Words, group_tag: int, counters: Counters, repairer: int | None) -> Iterator[Parsed]:
     """Many frames of one size: data and repairs by vector, anything else one by one."""
     head = np.ascontiguousarray(frames[:, :HEADER_WORDS].T)
-    sound = check_frames(frames)
-    broken = (head[2:, 1:] - head[2:, :-1] != _RUN_STEP).any(axis=0)
-    breaks = np.flatnonzero(broken)
+    sound = check_frames(frames, head[0])
+    breaks = (head[2:, 1:] - head[2:, :-1] != _RUN_STEP).any(axis=0).nonzero()[0]
     if not sound.all() or len(breaks) * FEW > len(frames):
         yield from _parse_mixed(frames, head, sound, group_tag, counters, repairer)
         return
-    ends = np.flatnonzero(head[0] >> _U32 != _FULL_DATA).tolist()
+    ends = (head[0] >> _U32 != _FULL_DATA).nonzero()[0].tolist()
     start = 0
     for stop in [*(breaks + 1).tolist(), len(frames)]:
         inside = ends[bisect_left(ends, start) : bisect_left(ends, stop)]
