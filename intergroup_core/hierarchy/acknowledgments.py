@@ -25,16 +25,19 @@ Part = TypeVar("Part", LocalControl, CoordinatorControl, GlobalControl)
 def least(tables: Iterable[Acknowledgments]) -> dict[GroupKey, Acknowledgment]:
     """What all of them have, group by group; who has no member in a group holds nobody back."""
     found: dict[GroupKey, Acknowledgment] = {}
+    members: dict[GroupKey, int] = {}
     for table in tables:
         for key, own in table.items():
             known = found.get(key)
             if known is None:
+                found[key], members[key] = own, own.members
+                continue
+            if own.upto < known.upto:
                 found[key] = own
-            elif own.upto < known.upto:
-                found[key] = own._replace(members=own.members + known.members)
-            else:
-                found[key] = known._replace(members=own.members + known.members)
-    return found
+            members[key] += own.members
+    return {
+        key: own if own.members == members[key] else own._replace(members=members[key]) for key, own in found.items()
+    }
 
 
 def furthest(tables: Iterable[Cuts]) -> dict[CutKey, Reach]:

@@ -56,7 +56,9 @@ class Upheavals:
         if not leaders:
             return
         leader = self._rng.choice(leaders)
-        children = [site for site in self._sites.alive() if site.process.coordinator == leader.id and site is not leader]
+        children = [
+            site for site in self._sites.alive() if site.process.coordinator == leader.id and site is not leader
+        ]
         self._take(leader, SimSite.crash)
         if children and self._rng.random() < 0.5:
             self._take(min(children, key=lambda site: site.id), SimSite.crash)
