@@ -25,16 +25,20 @@ Part = TypeVar("Part", LocalControl, CoordinatorControl, GlobalControl)
 def least(tables: Iterable[Acknowledgments]) -> dict[GroupKey, Acknowledgment]:
     """What all of them have, group by group; who has no member in a group holds nobody back."""
     found: dict[GroupKey, Acknowledgment] = {}
+    sums: dict[GroupKey, tuple[int, int]] = {}
     for table in tables:
         for key, own in table.items():
             known = found.get(key)
             if known is None:
+                found[key], sums[key] = own, (own.members, own.room)
+                continue
+            if own.upto < known.upto:
                 found[key] = own
-            else:
-                slower = own if own.upto < known.upto else known
-                members, room = own.members + known.members, min(own.room, known.room)
-                found[key] = Acknowledgment(slower.upto, members, slower.slowest, slower.name, room)
-    return found
+            members, room = sums[key]
+            sums[key] = (members + own.members, min(room, own.room))
+    return {
+        key: Acknowledgment(own.upto, sums[key][0], own.slowest, own.name, sums[key][1]) for key, own in found.items()
+    }
 
 
 def furthest(tables: Iterable[Cuts]) -> dict[CutKey, Reach]:

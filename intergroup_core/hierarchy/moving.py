@@ -23,6 +23,8 @@ class Moving(Places):
     _bereaved: SiteId | None = None
     """The coordinator that failed this site, until it has another place."""
     _yields = 0
+    _setbacks = 0
+    """Times in a row that it set out to become a child and found no place."""
     _wide = False
 
     # Searching
@@ -166,8 +168,16 @@ class Moving(Places):
         self.state = ControlState.TO_CHILD
         self._begin_search(starting=False, wide=False, now=now)
 
+    def _give_up_move(self, now: int) -> None:
+        """Where it was about to belong is no place any more."""
+        if self.state is ControlState.TO_CHILD:
+            self._stay_coordinator(now)
+        else:
+            self._attach(self._attached)
+
     def _stay_coordinator(self, now: int) -> None:
         self.state = ControlState.COORDINATOR
+        self._setbacks += 1
         if self._next is not None:
             self._farewell(self._next.coordinator, now)
         self._attach(None)
@@ -189,6 +199,7 @@ class Moving(Places):
             self._timers.cancel(Timer.GLOBAL)
             self._included_at.clear()
             self.state = ControlState.CHILD
+            self._setbacks = 0
         self._attach(self._next)
 
     def _coordinator_leaves(self, coordinator: SiteId, clock: int, now: int) -> None:
@@ -198,7 +209,7 @@ class Moving(Places):
         attached = self._attached
         if self.state is not ControlState.CHILD or attached is None or attached.coordinator != coordinator:
             if self._next is not None and self._next.coordinator == coordinator:
-                self._attach(self._attached)
+                self._give_up_move(now)
             return
         if self._search is None and self._next is None:
             self._note_coordinators(attached)

@@ -13,8 +13,8 @@ CLOCK_MASK = (1 << CLOCK_BITS) - 1
 _HALF_CLOCK = 1 << CLOCK_BITS - 1
 MAX_ROUND_TRIP_US = 60_000_000
 """Samples beyond it are nonsense, or a process that stood still."""
-DISTANCE_GAIN = 0.25
-"""Weight of the newest sample."""
+NEARER_GAIN, FARTHER_GAIN = 1 / 4, 1 / 16
+"""Weight of the newest sample: what is late for any other reason than distance only ever makes it longer."""
 MAX_STRETCH, STRETCH_US = 2, 1_000
 """A sample counts for no more than so many times the distance known so far, and a little: who stands still for a
 while answers late, and is no farther away for it."""
@@ -49,7 +49,8 @@ class Known:
             self.distance_us = distance
         else:
             believable = min(distance, MAX_STRETCH * self.distance_us + STRETCH_US)
-            self.distance_us += round((believable - self.distance_us) * DISTANCE_GAIN)
+            gain = NEARER_GAIN if believable < self.distance_us else FARTHER_GAIN
+            self.distance_us += round((believable - self.distance_us) * gain)
 
 
 class Peers:

@@ -34,9 +34,16 @@ class ControlProcess(Knowledge):
     """Stimuli in, effects out, like every engine."""
 
     OVERFULL = 1.25
-    """Children beyond the target that a coordinator still takes, as a factor."""
+    """Children beyond the target up to which a coordinator says that it takes more, as a factor."""
+    FULL = 1.5
+    """The same, up to which it takes those that come all the same: several may have been told at once."""
+    MAX_BACKOFF = 4
+    """Doublings of the time before it tries again to become a child."""
     MERGE_PARTS = 2
     """Two local groups merge where together they fill one such part of the target at most."""
+    FAR_FACTOR = 1.5
+    """A child whose coordinator is farther away than a near one by this factor is far from it: without a difference
+    between the two it would become a coordinator that is close to another, and a child again."""
     PAUSE_FACTOR = 0.5
     """A process that comes late by this part of the fault time has stood still itself."""
 
@@ -133,9 +140,12 @@ class ControlProcess(Knowledge):
                 # It does not know that this site is no coordinator any more.
                 self._voice.say(CoordinatorLeave(site=self.me, clock=clock_at(now)), OneSite(message.site))
                 return
-            lead.receive_child(message, hops, now, accepting=self.state is not ControlState.TO_CHILD)
+            full = len(lead.children) >= self.FULL * self._config.local_target
+            lead.receive_child(message, hops, now, accepting=self.state is not ControlState.TO_CHILD and not full)
             if message.site in lead.children:
                 self._local.heard(nbytes)
+            elif full:
+                self._voice.say(CoordinatorLeave(site=self.me, clock=clock_at(now)), OneSite(message.site))
             return
         for attachment in self._attachments:
             if attachment.coordinator == message.coordinator:
@@ -267,9 +277,7 @@ class ControlProcess(Knowledge):
     def _check_attachments(self, now: int) -> None:
         limit = self._fault_ns(self._local)
         if self._next is not None and self._next.forget_silent(limit, now):
-            self._attach(self._attached)
-            if self.state is ControlState.TO_CHILD:
-                self._stay_coordinator(now)
+            self._give_up_move(now)
         attached = self._attached
         if attached is None or not attached.forget_silent(limit, now):
             return
@@ -288,7 +296,8 @@ class ControlProcess(Knowledge):
             self._planned = planned
             if self._lead is not None:
                 self._lead.joined = False
-            self._timers.arm(Timer.CHANGE, now + self._determination.delay(planned))
+            patience = 1 << min(self._setbacks, self.MAX_BACKOFF) if self._lead is not None else 1
+            self._timers.arm(Timer.CHANGE, now + patience * self._determination.delay(planned))
 
     def _second_look(self, now: int) -> None:
         planned, self._planned = self._planned, None
@@ -312,7 +321,7 @@ class ControlProcess(Knowledge):
         if self.state is ControlState.CHILD and self._attached is not None:
             attached = self._attached
             distance, hops = attached.distance_us, attached.hops
-            far = distance is not None and distance > self._closeness_us
+            far = distance is not None and distance > self.FAR_FACTOR * self._closeness_us
             situation = ChildSituation(
                 coordinators=attached.coordinators,
                 siblings=attached.children,
@@ -324,12 +333,15 @@ class ControlProcess(Knowledge):
     def _coordinator_situation(self, lead: Leadership) -> CoordinatorSituation:
         children = len(lead.children)
         most = self._config.local_target // self.MERGE_PARTS
+        room = self.OVERFULL * self._config.local_target
         close = fits = False
         for site, known in lead.fellows.items():
             if known.distance_us is None or known.distance_us > self._closeness_us:
                 continue
-            close = True
             size = lead.sizes.get(site, 0)
+            if size >= room:
+                continue  # It would not take this site.
+            close = True
             if (size, site) > (children, self.me) and size + children + 1 <= most:
                 fits = True
         return CoordinatorSituation(coordinators=lead.coordinators, children=children, close=close, fits=fits)

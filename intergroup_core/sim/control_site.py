@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from intergroup_core.effects import Control, ControlEffect, Listen, Lost
 from intergroup_core.hierarchy.process import ControlProcess
 from intergroup_core.ids import Instant, SiteId, Timestamp, timestamp_at
-from intergroup_core.wire.hierarchy import CLOCK_BITS, GroupKey, HierarchyMessage
+from intergroup_core.wire.hierarchy import CLOCK_BITS, GroupKey, HierarchyMessage, LocalControl
 
 if TYPE_CHECKING:
     from intergroup_core.sim.sites import SimSites
@@ -75,7 +75,10 @@ class SimSite:
         if self.paused:
             self.received.append((message, nbytes, hops))
         elif self.alive:
-            self._carry_out(self.process.receive(message, nbytes, hops, self.now()))
+            effects = self.process.receive(message, nbytes, hops, self.now())
+            # A sibling's message moves no deadline and teaches nothing of stability: most messages are of that kind.
+            if effects or not isinstance(message, LocalControl) or message.coordinator == self.id:
+                self._carry_out(effects)
 
     def wake(self, at: int) -> None:
         if self.alive and not self.paused and at == self._woken_at:

@@ -51,7 +51,9 @@ async def send_numbers(member: ig.GroupMember, interval_ms: float, stopped: asyn
 
 def say_state(member: ig.GroupMember) -> None:
     counters = member._member.endpoint.counters
+    endpoint = member._member.endpoint
     told = {"state": member.state, "transitions": counters.transitions, "restarts": counters.restarts}
+    told |= {"buffered": endpoint.buffered_bytes, "sent_bytes": counters.bytes_sent, "count": member.members().count}
     say(json.dumps({"kind": "state", "sender": None, "members": None} | told))
 
 
