@@ -87,6 +87,7 @@ class FlatReports:
         self._serial = 0
         self._frames = 0
         self._told_room = -1
+        self._named_at = 0
         self._due_at = 0
         self.window = self._window()
         """The highest seq this member may send."""
@@ -414,7 +415,9 @@ class FlatReports:
     ) -> Report:
         """This member's report as of now; the next one is due after the idle period."""
         self._serial += 1
-        idle = self._frames == 0
+        # A busy member's reports are many: its name and place are in one of them per idle period.
+        named = self._frames == 0 or now - self._named_at >= self._idle_ns
+        self._named_at = now if named else self._named_at
         self._frames = 0
         self._told_room = room_frames
         unsure = self._live and (self._relaying or not (self.counted and self.all_ready(self._ready)))
@@ -426,7 +429,7 @@ class FlatReports:
             acknowledged=Timestamp(acknowledged),
             contiguous=tuple(contiguous.items()),
             room_frames=room_frames,
-            live=self._live_part(stable, named=idle),
+            live=self._live_part(stable, named=named),
         )
 
     def _live_part(self, stable: int, *, named: bool) -> LiveReport | None:

@@ -51,7 +51,7 @@ class LiveReport:
     stable: Timestamp
     """What the reporter takes as stable; receivers, who do not know each other, go by what senders say."""
     name: str
-    """What people call the reporter; not in the reports of a busy one."""
+    """What people call the reporter; in one report of a busy one per idle period."""
     relayed: bool = False
     """Whether the reporter's acknowledgments come by way of the hierarchy from now on, and not from itself."""
     indirect: bool = False

@@ -89,7 +89,7 @@ def test_a_stopped_receiver_is_named_and_once_given_up_holds_nothing(
         group.readers[0].signal(signal.SIGSTOP)
         found = await group.members()
         while found["slowest"] != "ben" or found["behind_s"] < 1:
-            assert time.monotonic() - stopped < 15, f"nobody named the stopped receiver: {found}"
+            assert time.monotonic() - stopped < 60, f"nobody named the stopped receiver: {found}"
             found = await group.members()
         record_property("seconds_until_a_stopped_receiver_was_named", round(time.monotonic() - stopped, 1))
         since = (await group.state())["sent_bytes"]
@@ -98,7 +98,7 @@ def test_a_stopped_receiver_is_named_and_once_given_up_holds_nothing(
             state = await group.state()
             if state["buffered"] * 4 < state["sent_bytes"] - since:
                 break
-            assert time.monotonic() - stopped < 40, f"buffers are still held: {state}"
+            assert time.monotonic() - stopped < 90, f"buffers are still held: {state}"
             await asyncio.sleep(0.2)
         record_property("seconds_until_it_held_nothing", round(time.monotonic() - stopped, 1))
 
