@@ -15,7 +15,7 @@ from intergroup_core.wire.header import MAX_FRAME_BYTES
 Words = NDArray[np.uint64]
 
 PIECE_WORDS = 65_536
-"""Words whose upper halves are laid out at a time: enough to make the calls cheap, little enough to stay in a cache."""
+"""Words whose upper halves are laid out at a time: many, so that calls are cheap, but no more than half a megabyte."""
 
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
@@ -39,7 +39,7 @@ _FIRST_WEIGHT = int(WEIGHTS[0])
 
 
 _spare: list[Words] = []
-"""Memory for upper halves, kept warm: a fresh piece each time costs more than the sums themselves."""
+"""Memory for upper halves, kept from call to call; as many as there were calls at the same time."""
 
 
 def _sums(frames: Words) -> Words:
