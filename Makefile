@@ -43,15 +43,18 @@ test: venv lint  ## set-up, lint and every test but the benchmarks
 fuzz: venv  ## thousands of simulated seeds and a million malformed frames: SEEDS=5000 FRAMES=1000000 JOBS=2
 	$(BIN)/python -m intergroup_core.sim.fuzz --seeds $(SEEDS) --jobs $(JOBS)
 	$(BIN)/python -m intergroup_core.sim.fuzz --fixed --seeds $(SEEDS) --jobs $(JOBS)
+	$(BIN)/python -m intergroup_core.sim.hierarchy_fuzz --seeds $$(( $(SEEDS) / 10 ))
 	$(BIN)/python tests/property/fuzz_frames.py --frames $(FRAMES)
 
 bench: venv  ## goodput and latency next to the raw socket ceiling of the same run
 	$(BIN)/intergroup bench throughput
 	$(BIN)/intergroup bench latency
 
-figures: venv  ## what membership costs and what churn does, by simulation: the tables of docs/protocol.md
+figures: venv  ## what membership, churn and the hierarchy cost, by simulation: tables and picture of docs/protocol.md
 	$(BIN)/python -m intergroup_core.sim.costs
 	$(BIN)/python -m intergroup_core.sim.churn
+	$(BIN)/python -m intergroup_core.sim.hierarchy_figures --json docs/hierarchy.json
+	$(BIN)/python docs/hierarchy_figures.py
 
 clean:  ## remove .venv and caches
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -1,4 +1,4 @@
-"""`intergroup sim`: a group in virtual time, held to its properties."""
+"""`intergroup sim`: a group, or the control hierarchy of thousands of sites, in virtual time, held to properties."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from typing import Annotated
 import typer
 
 from intergroup_core.errors import ConfigError
+from intergroup_core.sim.hierarchy_outcome import HierarchyOutcome
+from intergroup_core.sim.hierarchy_outcome import play as play_hierarchy
+from intergroup_core.sim.hierarchy_scenario import HierarchyScenario
 from intergroup_core.sim.outcome import Outcome, play
 from intergroup_core.sim.scenario import Scenario
 
 EXIT_VIOLATIONS = 1
 
 _DEFAULT = Scenario()
+_HIERARCHY = HierarchyScenario()
 
 
 def sim(
@@ -33,14 +37,23 @@ def sim(
         str,
         typer.Option(
             help="Some of crash, partition, oneway, pause, slow, congestion, clock, restart, join, leave, flap, lossy, "
-            "silent, start, adversary; comma-separated. With --fixed only the first seven."
+            "silent, start, adversary; comma-separated. With --fixed only the first seven. With --sites: some of crash, "
+            "coordinators, third, moving, pause, partition, oneway, leave, join, withdraw, hold."
         ),
     ] = "",
+    sites: Annotated[
+        int, typer.Option(help="The control hierarchy of so many sites instead, alone, in the wan preset.")
+    ] = 0,
+    terrain: Annotated[str, typer.Option(help="With --sites: clustered or scattered.")] = _HIERARCHY.terrain,
+    groups: Annotated[int, typer.Option(help="With --sites: groups that each has a member in.")] = _HIERARCHY.groups,
+    at_once: Annotated[bool, typer.Option("--at-once", help="With --sites: all start at the same instant.")] = False,
     rate: Annotated[float, typer.Option(help="Messages per second of each sender.")] = _DEFAULT.rate,
     size: Annotated[int, typer.Option(help="Bytes of an ordinary record; large ones have fifty times as many.")] = (
         _DEFAULT.size
     ),
-    preset: Annotated[str, typer.Option(help="Settings and delays: lan, wan or test.")] = _DEFAULT.preset,
+    preset: Annotated[
+        str | None, typer.Option(help="Settings and delays: lan, wan or test. Without --sites test, with it wan.")
+    ] = None,
     quorum: Annotated[str, typer.Option(help="Which component may send: none, a number, majority or all.")] = (
         _DEFAULT.quorum
     ),
@@ -55,8 +68,30 @@ def sim(
 
     Members join, leave, fail and return, and views change; --fixed keeps one view for ever.
 
+    With --sites the control hierarchy runs alone: who is whose coordinator, what that costs, how soon all know what is
+    stable, and whether anybody ever takes for stable what a live, counted member still needs.
+
+    Example: intergroup sim --sites 1000 --faults crash,partition,pause --json
+
     Example: intergroup sim --seed 7 --members 5 --delivery rto --loss 0.1 --duration 10 --faults pause,partition
     """
+    troubles = tuple(name.strip() for name in faults.split(",") if name.strip())
+    if sites:
+        hierarchy = HierarchyScenario(
+            sites=sites,
+            seed=seed,
+            duration=duration,
+            loss=loss,
+            dup=dup,
+            reorder=reorder,
+            faults=troubles,
+            terrain=terrain,
+            preset=preset or _HIERARCHY.preset,
+            groups=groups,
+            at_once=at_once,
+        )
+        _sim_hierarchy(hierarchy, as_json)
+        return
     scenario = Scenario(
         seed=seed,
         members=members,
@@ -69,10 +104,10 @@ def sim(
         corrupt=corrupt,
         duration=duration,
         messages=messages,
-        faults=tuple(name.strip() for name in faults.split(",") if name.strip()),
+        faults=troubles,
         rate=rate,
         size=size,
-        preset=preset,
+        preset=preset or _DEFAULT.preset,
         quorum=quorum,
         hierarchy=hierarchy,
         fixed=fixed,
@@ -90,6 +125,32 @@ def sim(
     if outcome.violations:
         typer.echo(f"replay with: {scenario.command()}", err=True)
         raise typer.Exit(EXIT_VIOLATIONS)
+
+
+def _sim_hierarchy(scenario: HierarchyScenario, as_json: bool) -> None:
+    outcome = play_hierarchy(scenario)
+    print(json.dumps(outcome.to_json()) if as_json else _hierarchy_shown(outcome))
+    if outcome.violations:
+        typer.echo(f"replay with: {scenario.command()}", err=True)
+        raise typer.Exit(EXIT_VIOLATIONS)
+
+
+def _hierarchy_shown(outcome: HierarchyOutcome) -> str:
+    latency, error = outcome.stability_latency_s, outcome.distance_error
+    settling = "never" if outcome.settling_s is None else f"after {outcome.settling_s:.0f} s"
+    return "\n".join(
+        (
+            f"seed {outcome.scenario.seed}: {outcome.alive} live sites, {outcome.coordinators} coordinators, largest "
+            f"local group {outcome.largest_local_group}, settled {settling}",
+            f"{outcome.messages_per_site_s:.2f} messages and {outcome.bytes_per_site_s:.0f} bytes per site and second "
+            f"at rest, largest message {outcome.largest_message} bytes",
+            f"stability latency {latency['median']:.1f} s (median), {latency['max']:.1f} s (worst); distances wrong by "
+            f"{error['p50']:.0%} (median), {error['p90']:.0%} (p90); {outcome.counted:.0%} know themselves counted; "
+            f"{outcome.gaps} gaps",
+            f"violations {len(outcome.violations)}",
+            *outcome.violations,
+        )
+    )
 
 
 def _shown(outcome: Outcome) -> str:

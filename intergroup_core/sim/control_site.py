@@ -51,6 +51,8 @@ class SimSite:
         """Whether it has a member in the group."""
         self.stable = 0
         self.gaps = 0
+        self.passed_by = 0
+        """What others took for stable, beyond what its member had, while it stood still."""
         self.received: list[tuple[HierarchyMessage, int, int]] = []
 
     def now(self) -> Instant:
@@ -87,13 +89,16 @@ class SimSite:
             self._carry_out(self.process.tick(self.now()))
 
     def pause(self) -> None:
+        """It stands still, and its member with it."""
         self.paused = True
+        self._sites.hold(self)
 
     def resume(self) -> None:
         """Everything that waited in the socket comes at once, before or after the timers are looked at."""
         if not self.paused:
             return
         self.paused = False
+        self._sites.woken(self)
         waiting, self.received = self.received, []
         first = self._sites.rng.random() < 0.5
         self._woken_at = self._sites.scheduler.now
@@ -130,6 +135,7 @@ class SimSite:
         self.gaps += 1
         self.lag_ns = 0
         self.held_at = None
+        self.passed_by = 0
 
     def _tell(self) -> None:
         now, pressing = self.now(), self._sites.pressing

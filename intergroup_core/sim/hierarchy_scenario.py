@@ -28,8 +28,8 @@ class HierarchyScenario:
 
     sites: int = 100
     seed: int = 1
-    duration: float = 60.0
-    """Virtual seconds of trouble; then it is left in peace."""
+    duration: float = 10.0
+    """Virtual seconds of trouble, before it is left in peace; or of rest that is looked at, where there is none."""
     loss: float = 0.0
     dup: float = 0.0
     reorder: float = 0.0

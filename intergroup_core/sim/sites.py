@@ -121,16 +121,29 @@ class SimSites:
         self._joining.append((site, sponsor, self.scheduler.now + lease_ns))
         self.scheduler.after(SECOND // 10, self._look_after_joining)
 
-    def hold(self, site: SimSite, seconds: float) -> None:
-        """Its member acknowledges no further for a while."""
+    def hold(self, site: SimSite, seconds: float | None = None) -> None:
+        """Its member acknowledges no further, for a while or until it is released."""
         if site.held_at is None:
             self._watch(site)
-            site.held_at = held = site.acknowledged
-            self.scheduler.after(round(seconds * SECOND), self._release, site, held)
+            site.held_at = site.acknowledged
+            if seconds is not None:
+                self._release_after(site, seconds)
+
+    def _release_after(self, site: SimSite, seconds: float) -> None:
+        """A member that is behind takes its time."""
+        self.scheduler.after(round(seconds * SECOND), self._release, site, site.held_at)
 
     def _release(self, site: SimSite, held: int) -> None:
-        if site.held_at == held:
+        if site.held_at == held and not site.paused:
             site.held_at = None
+
+    def woken(self, site: SimSite) -> None:
+        """Nothing may be gone that a site needs which takes itself for counted after it stood still."""
+        if site.passed_by and site.counted:
+            self._violated(site, site, site.passed_by)
+        elif site.passed_by:
+            site.miss()
+        self._release_after(site, self.rng.uniform(0, self.config.grace_ms / 1_000))
 
     def _watch(self, *sites: SimSite) -> None:
         self.laggards.extend(site for site in sites if site not in self.laggards)
@@ -140,7 +153,7 @@ class SimSites:
         for site, sponsor, until in self._joining:
             if site.counted or self.scheduler.now >= until or not site.alive or not sponsor.alive:
                 sponsor.held_at = None
-                site.held_at = None
+                self._release_after(site, self.rng.uniform(0, self.config.grace_ms / 1_000))
             else:
                 waiting.append((site, sponsor, until))
         self._joining = waiting
@@ -232,20 +245,25 @@ class SimSites:
                 continue
             if not other.alive:
                 continue
-            if not other.counted or self._were_apart(site, other):
+            if other.paused:
+                other.passed_by = stable
+            elif not other.counted or self._were_apart(site, other):
                 # It knows that it is not counted; once it finds that what it needs is gone, it says so.
-                if other.held_at is None or not self._pinned(other):
+                if not self._pinned(other):
                     other.miss()
-                continue
-            self.violations.append(
-                Violated(
-                    at=self.scheduler.now,
-                    site=site.index,
-                    needs=other.index,
-                    stable=stable,
-                    acknowledged=other.acknowledged,
-                )
+            else:
+                self._violated(site, other, stable)
+
+    def _violated(self, site: SimSite, needs: SimSite, stable: int) -> None:
+        self.violations.append(
+            Violated(
+                at=self.scheduler.now,
+                site=site.index,
+                needs=needs.index,
+                stable=stable,
+                acknowledged=needs.acknowledged,
             )
+        )
 
     def _pinned(self, site: SimSite) -> bool:
         return any(site is newcomer for newcomer, _, _ in self._joining)
