@@ -37,7 +37,7 @@ def sim(
         str,
         typer.Option(
             help="Some of crash, partition, oneway, pause, slow, congestion, clock, restart, join, leave, flap, lossy, "
-            "silent, start, adversary; comma-separated. With --fixed only the first seven. With --sites: some of crash, "
+            "silent, start, adversary; comma-separated. With --fixed only the first seven. With --sites some of crash, "
             "coordinators, third, moving, pause, partition, oneway, leave, join, withdraw, hold."
         ),
     ] = "",
@@ -77,7 +77,7 @@ def sim(
     """
     troubles = tuple(name.strip() for name in faults.split(",") if name.strip())
     if sites:
-        hierarchy = HierarchyScenario(
+        alone = HierarchyScenario(
             sites=sites,
             seed=seed,
             duration=duration,
@@ -90,7 +90,7 @@ def sim(
             groups=groups,
             at_once=at_once,
         )
-        _sim_hierarchy(hierarchy, as_json)
+        _sim_hierarchy(alone, as_json)
         return
     scenario = Scenario(
         seed=seed,

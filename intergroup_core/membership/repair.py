@@ -163,22 +163,21 @@ class Repair:
             self._say_join()  # the others wait for these very sets from this member
         self._attempt = self.consensus.attempt()
         self._move(State.GATHER_CUT, "agreed")
-        self._cut_at = now.mono + self._standing.ns(self._cut_wait_ms())
-        self._look_at = now.mono
+        path, config = self._standing.path, self._config
+        asks = path is not None and path.asks_receivers(self._survivors())
+        wait = max(config.receivers_wait_ms, config.cut_wait_ms) if asks else config.cut_wait_ms
+        self._cut_at = now.mono + self._standing.ns(wait)
+        self._look_at = now.mono if asks else self._cut_at
         self._repeats = 0
         self._repeat_at = self._cut_at
 
-    def _cut_wait_ms(self) -> float:
-        path, config = self._standing.path, self._config
-        asks = path is not None and path.asks_receivers(self._survivors())
-        return max(config.receivers_wait_ms, config.cut_wait_ms) if asks else config.cut_wait_ms
-
     def _look_for_more(self, now: Instant) -> None:
         """What a receiver has and no sender can be had from it before the senders compare what they have (H4)."""
-        path = self._standing.path
-        if path is not None and now.mono >= self._look_at:
-            self._look_at = now.mono + max(1, self._standing.ns(self._config.cut_wait_ms))
-            path.fetch_from_receivers(self._survivors(), now)
+        if self._cut_at is None or not self._look_at <= now.mono < self._cut_at:
+            return
+        self._look_at = min(self._cut_at, now.mono + max(1, self._standing.ns(self._config.cut_wait_ms)))
+        if self._standing.path is not None:
+            self._standing.path.fetch_from_receivers(self._survivors(), now)
 
     def _say_info(self, now: Instant) -> None:
         """What is said of an attempt is said once for all: others may work with the first version of it."""
