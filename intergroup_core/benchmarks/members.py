@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import statistics
 import struct
 import sys
 import time
@@ -17,11 +18,11 @@ from intergroup_core.benchmarks.channel import Fields, parse_line, say
 from intergroup_core.benchmarks.loss import LossyListener
 from intergroup_core.benchmarks.tally import Tally
 from intergroup_core.config import Config
-from intergroup_core.ids import MemberId, Service, Timestamp, View, ViewId
+from intergroup_core.ids import MemberId, Service, Timestamp, View, ViewId, wall_us
 from intergroup_core.runtime.inbox import Event
 from intergroup_core.runtime.listener import Listener
 from intergroup_core.runtime.member import Member
-from intergroup_core.runtime.opening import open_member
+from intergroup_core.runtime.opening import open_live_member, open_member
 from intergroup_core.wire.chunk import Chunk
 from intergroup_core.wire.records import LENGTH_BYTES, RecordBatch
 
@@ -40,6 +41,16 @@ def _member(task: Fields, on_event: Callable[[Event], None] | None) -> Member:
         network=dataclasses.replace(config.network, interface=task["interface"], offload=task["offload"]),
     )
     LossyListener.loss = task.get("loss", 0.0)
+    if task.get("live"):
+        return open_live_member(
+            group=task["group"],
+            name=f"member-{task['number']}",
+            service=Service(task["service"]),
+            # A hierarchy of its own, whatever else runs on this network.
+            config=dataclasses.replace(config, hierarchy=dataclasses.replace(config.hierarchy, name=task["group"])),
+            sender=task["sends"],
+            on_event=on_event,
+        )
     return open_member(
         group=task["group"],
         name=f"member-{task['number']}",
@@ -92,6 +103,8 @@ async def _flood(task: Fields) -> None:
     orders = await _Orders.listen()
     tally = Tally(digest=task["digest"])
     async with _member(task, tally.add if task["reads"] else _ignore) as member:
+        if task.get("live"):
+            await member.installed(as_sender=task["sends"])
         say(kind="ready")
         begin = (await orders.next())["at"]
         end = begin + round(task["seconds"] * 1e9)
@@ -101,7 +114,13 @@ async def _flood(task: Fields) -> None:
         expected = (await orders.next())["records"]
         while task["reads"] and tally.records < expected:
             await asyncio.sleep(0.01)
-        _say_result(member, order=tally.order, **tally.sums(), **tally.growth())
+        _say_result(
+            member,
+            order=tally.order,
+            most_buffered=member.endpoint.most_buffered_bytes,
+            **tally.sums(),
+            **tally.growth(),
+        )
         await orders.next()
 
 
@@ -115,11 +134,18 @@ async def _send_until(member: Member, task: Fields, end: int) -> Fields:
     records = [bytes([(number * 37 + task["number"]) % 256]) * size for number in range(count)]
     given = _batch(records) if task["batches"] else records
     rounds = 0
+    behind_us: list[float] = []
     while time.monotonic_ns() < end:
         await member.send_many(given)
         rounds += 1
+        behind_us.append(time.time_ns() / 1_000 - wall_us(member.endpoint.stable))
     firsts = sum(record[0] for record in records)
-    return {"records": rounds * count, "bytes": rounds * count * size, "first_bytes": rounds * firsts}
+    return {
+        "records": rounds * count,
+        "bytes": rounds * count * size,
+        "first_bytes": rounds * firsts,
+        "stability_ms": statistics.median(behind_us) / 1_000,
+    }
 
 
 def _batch(records: list[bytes]) -> RecordBatch:

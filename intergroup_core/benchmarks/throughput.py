@@ -34,6 +34,8 @@ class Shape:
     """A record and its length fill one frame of the default size."""
     hosts: bool = False
     """Whether every member has a network namespace of its own."""
+    live: bool = False
+    """Whether members find each other, with membership and a control hierarchy, rather than have a view that stays."""
     batches: bool = True
     """Whether records are handed over end to end, as an Arrow column has them, or as a list of bytes objects."""
     by_record: bool = False
@@ -58,6 +60,7 @@ SHAPES = (
     Shape(name="100-byte records, rto, GSO/GRO", record_bytes=100, by_record=True),
     Shape(name="100-byte records, rto, GSO/GRO, lists of records", record_bytes=100, by_record=True, batches=False),
     Shape(name="one sender, two receivers in namespaces, rto, GSO/GRO", receivers=2, hosts=True),
+    Shape(name="one sender, two receivers in namespaces, live, rto, GSO/GRO", receivers=2, hosts=True, live=True),
 )
 
 
@@ -103,6 +106,8 @@ async def _run_shape(
         "repaired_share": found["repaired_share"],
         "requests": found["requests"],
         "checked_records": found["records"],
+        "stable_after_ms": found["stability_ms"],
+        "most_unstable_mb": found["most_buffered"] / 1e6,
         **({"same_order_at": found["same_order_at"]} if shape.senders > 1 else {}),
     }
     if shape.by_record:
@@ -186,6 +191,7 @@ async def start_group(
         "record_bytes": shape.record_bytes,
         "digest": shape.senders > 1,
         "batches": shape.batches,
+        "live": shape.live,
         **more,
     }
     members = []
@@ -228,6 +234,8 @@ async def measure_group(shape: Shape, places: list[Place], seconds: float, warm_
         "repaired_share": repaired / max(1, sum(result["counters"]["bytes_sent"] for result in results)),
         "requests": sum(result["counters"]["requests_sent"] for result in results),
         "same_order_at": len(readers),
+        "stability_ms": max(part["stability_ms"] for part in sent),
+        "most_buffered": max(result["most_buffered"] for result in results),
         "counters": [result["counters"] for result in results],
         "cpu": [result["cpu_seconds"] for result in results],
     }
