@@ -150,7 +150,7 @@ def test_orphans_of_a_coordinator_that_goes_for_good_count_on() -> None:
 
 def test_who_stood_still_says_nothing_before_all_have_heard_it_again() -> None:
     lead = a_pair()
-    lead.stood_still(10 * S)
+    lead.stood_still(10 * S, T + 10 * S)
     assert stable(lead, T + 10 * S) is None
     assert lead.forget_silent(S, S, S, T + 10 * S) == []
     lead.sent(clock(T + 10 * S), T + 10 * S)

@@ -194,6 +194,20 @@ def test_one_more_member_that_has_less_is_not_counted_yet() -> None:
     assert not process.counted(KEY, later)
 
 
+def test_a_lone_coordinator_that_stood_still_listens_again_before_it_takes_itself_for_counted() -> None:
+    process = a_coordinator()
+    now = T + 3 * S
+    run(process, now)
+    process.acknowledge(KEY, Timestamp(50), pressing=False, now=at(now))
+    assert process.counted(KEY, now + 100 * MS)
+    woken = now + 20 * S
+    assert not process.counted(KEY, woken)
+    process.tick(at(woken))
+    assert not process.counted(KEY, woken + 100 * MS)
+    run(process, woken + 2 * S)
+    assert process.counted(KEY, woken + 2 * S)
+
+
 def test_who_leaves_says_so_and_is_silent_then() -> None:
     process = a_coordinator()
     process.receive(an_lcon(OTHER, ME, sent=T + S), 100, 2, at(T + S))
