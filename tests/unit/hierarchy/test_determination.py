@@ -30,15 +30,17 @@ def the_tables() -> SelfDetermination:
     ("coordinators", "children", "close", "fits", "expected"),
     [
         (LOW - 1, 0, True, False, NO_CHANGE),
-        (LOW, 0, True, False, APPROPRIATE),
-        (LOW, 1, True, False, NEUTRAL),
-        (LOW, TARGET - 1, True, False, NEUTRAL),
-        (LOW, TARGET, True, False, INAPPROPRIATE),
-        (LOW, 0, False, False, INAPPROPRIATE),
-        (LOW, 1, False, False, INAPPROPRIATE),
+        # The thesis lets one go here, for which a child comes at once.
+        (LOW, 0, True, False, NO_CHANGE),
+        (LOW + 1, 0, True, False, APPROPRIATE),
+        (LOW + 1, 1, True, False, NEUTRAL),
+        (LOW + 1, TARGET - 1, True, False, NEUTRAL),
+        (LOW + 1, TARGET, True, False, INAPPROPRIATE),
+        (LOW + 1, 0, False, False, INAPPROPRIATE),
+        (LOW + 1, 1, False, False, INAPPROPRIATE),
         # Small groups that are close to each other merge.
-        (LOW, 3, True, True, APPROPRIATE),
-        (LOW, 3, False, True, INAPPROPRIATE),
+        (LOW + 1, 3, True, True, APPROPRIATE),
+        (LOW + 1, 3, False, True, INAPPROPRIATE),
     ],
 )
 def test_table_2_2_for_a_coordinator(
