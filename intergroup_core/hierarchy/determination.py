@@ -55,8 +55,11 @@ class SelfDetermination:
         self._s2 = round(config.change_high_ms * MILLISECOND)
 
     def of_coordinator(self, situation: CoordinatorSituation) -> Appropriateness:
-        """Table 2.2, left; small groups that fit into one merge, so that a small system is one local group."""
-        if situation.coordinators < self._low or situation.coordinators == 1:
+        """Table 2.2, left; small groups that fit into one merge, so that a small system is one local group.
+
+        Where they are just enough nobody goes either: a child would have to take its place at once.
+        """
+        if situation.coordinators <= self._low:
             return Appropriateness.NO_CHANGE
         if situation.close and (situation.children == 0 or situation.fits):
             return Appropriateness.APPROPRIATE

@@ -8,7 +8,7 @@ from random import Random
 from intergroup_core.config import HierarchyConfig
 from intergroup_core.hierarchy.acknowledgments import furthest
 from intergroup_core.hierarchy.moving import Moving
-from intergroup_core.hierarchy.places import Timer
+from intergroup_core.hierarchy.places import MILLISECOND, Timer
 from intergroup_core.ids import Instant, SiteId, Timestamp
 from intergroup_core.wire.hierarchy import Acknowledgment, CutKey, GroupKey, Reach
 
@@ -18,6 +18,9 @@ MAX_ROOM = 1 << 40
 
 class Knowledge(Moving):
     """The port between members and the control process of their site (H1)."""
+
+    PAUSE_FACTOR = 0.5
+    """A process that comes late by this part of the fault time has stood still itself."""
 
     def __init__(self, *, me: SiteId, name: str, config: HierarchyConfig, system_ttl: int, rng: Random) -> None:
         super().__init__(me=me, name=name, config=config, system_ttl=system_ttl, rng=rng)
@@ -105,11 +108,15 @@ class Knowledge(Moving):
         True only for as long as it must still be so: what others heard counts for the fault time and a grace.
         """
         at = [attachment.counted_at(key) for attachment in self._attachments]
-        if self._lead is not None and key in self._included_at:
+        if self._lead is not None and key in self._included_at and not self._slept(now):
             counted = self._lead.counted_upto(now)
             if counted is not None and counted > self._included_at[key]:
                 at.append(counted)
         return any(time is not None and now - time <= self._belief_ns for time in at)
+
+    def _slept(self, now: int) -> bool:
+        """Whether it has missed so much time that it does not know any more who there is."""
+        return now - self._now >= self.PAUSE_FACTOR * self._config.fault_ms * MILLISECOND
 
     def distance_us(self, site: SiteId, coordinator: SiteId | None) -> int | None:
         """The one-way delay to a site that is a child of a coordinator, or one itself (table 2.1)."""

@@ -189,8 +189,9 @@ class Leadership:
             del self._gone[site]
         return lost + fellows
 
-    def stood_still(self, ns: int) -> None:
-        """Others may have come meanwhile: be heard by all fellows again before saying what all have."""
+    def stood_still(self, ns: int, now: int) -> None:
+        """Others may have come meanwhile: listen, and be heard by all fellows again, before saying what all have."""
+        self._silent_until = max(self._silent_until, now + self.rumour_ns)
         self._fresh.clear()
         self._echoed.clear()
         self.children.excuse(ns)

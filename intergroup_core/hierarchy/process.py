@@ -14,7 +14,7 @@ from intergroup_core.hierarchy.determination import Appropriateness, ChildSituat
 from intergroup_core.hierarchy.knowledge import Knowledge
 from intergroup_core.hierarchy.leadership import Leadership
 from intergroup_core.hierarchy.peers import clock_at
-from intergroup_core.hierarchy.places import MILLISECOND, Timer
+from intergroup_core.hierarchy.places import Timer
 from intergroup_core.hierarchy.states import ControlState
 from intergroup_core.ids import Instant, SiteId
 from intergroup_core.timers import Timers
@@ -44,8 +44,6 @@ class ControlProcess(Knowledge):
     FAR_FACTOR = 1.5
     """A child whose coordinator is farther away than a near one by this factor is far from it: without a difference
     between the two it would become a coordinator that is close to another, and a child again."""
-    PAUSE_FACTOR = 0.5
-    """A process that comes late by this part of the fault time has stood still itself."""
 
     def __init__(self, *, me: SiteId, name: str, config: HierarchyConfig, system_ttl: int, rng: Random) -> None:
         super().__init__(me=me, name=name, config=config, system_ttl=system_ttl, rng=rng)
@@ -245,14 +243,14 @@ class ControlProcess(Knowledge):
 
     def _notice_pause(self, now: int) -> None:
         """A process that stood still has missed what happened, and blames nobody for it."""
-        last, self._now = self._now, now
-        stood = now - last
-        if stood < self.PAUSE_FACTOR * self._config.fault_ms * MILLISECOND:
+        stood, slept = now - self._now, self._slept(now)
+        self._now = now
+        if not slept:
             return
         for attachment in self._attachments:
             attachment.excuse(stood)
         if self._lead is not None:
-            self._lead.stood_still(stood)
+            self._lead.stood_still(stood, now)
 
     def _check(self, now: int) -> None:
         self._timers.arm(Timer.CHECK, now + self._check_ns)

@@ -47,6 +47,8 @@ class SimSite:
         self.listening = Listen(frozenset(), False)
         self.held_at: int | None = None
         """Where its member stands still, as a sponsor's does for a newcomer (D7)."""
+        self._begin = 0
+        """What its member needs begins here."""
         self.member = True
         """Whether it has a member in the group."""
         self.stable = 0
@@ -63,7 +65,7 @@ class SimSite:
     def acknowledged(self) -> int:
         """What the member has: everything but the last moments."""
         present = int(timestamp_at(WALL_START + self._sites.scheduler.now - self.lag_ns))
-        return present if self.held_at is None else min(present, self.held_at)
+        return max(self._begin, present if self.held_at is None else min(present, self.held_at))
 
     @property
     def counted(self) -> bool:
@@ -127,7 +129,7 @@ class SimSite:
     def enter(self, at: int) -> None:
         """A new member, which needs everything from a point on."""
         self.member = True
-        self.held_at = at
+        self.held_at = self._begin = at
         self._tell()
 
     def miss(self) -> None:

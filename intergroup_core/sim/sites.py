@@ -245,7 +245,7 @@ class SimSites:
                 continue
             if not other.alive:
                 continue
-            if other.paused:
+            if other.paused and not self._were_apart(site, other):
                 other.passed_by = stable
             elif not other.counted or self._were_apart(site, other):
                 # It knows that it is not counted; once it finds that what it needs is gone, it says so.
