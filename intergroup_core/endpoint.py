@@ -480,6 +480,10 @@ class Endpoint:
             return None
         return self._control.told(self._path.epochs, now.mono)
 
+    def roll(self, now: Instant) -> tuple[str, ...]:
+        """Names of sites in the group that the hierarchy has heard of."""
+        return self._control.roll(now.mono) if self._control is not None else ()
+
     @property
     def acknowledged(self) -> Timestamp:
         """Everything at or below is delivered here."""

@@ -60,6 +60,9 @@ class Control(Protocol):
     def told(self, epochs: Iterable[int], now: int) -> Told | None:
         """What everybody counted has who is in one of these epochs."""
 
+    def roll(self, now: int) -> tuple[str, ...]:
+        """Names of sites that have a member in the group, as far as they were heard of."""
+
     def counted(self, epoch: int, now: int) -> bool:
         """Whether every coordinator waits for this member."""
 

@@ -182,6 +182,8 @@ class Members:
     """Those heard of by name; `uu` receivers are never heard of, and in a large group not everybody is."""
     count: int | None = None
     """Members that are waited for, senders included, as the control hierarchy counts them; None before it is known."""
+    sites: tuple[str, ...] = ()
+    """Names of sites that have a member in the group, as far as the hierarchy has heard of them."""
     slowest: str | None = None
     """The site whose member is farthest behind what the others have."""
     behind_s: float | None = None

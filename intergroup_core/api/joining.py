@@ -156,6 +156,7 @@ class GroupMember:
             senders=senders,
             receivers=tuple(_peer(member, name) for member, name in sorted(endpoint.receivers.items())),
             count=told.members if told is not None else None,
+            sites=endpoint.roll(at),
             slowest=told.slowest if told is not None else None,
             behind_s=max(0.0, at.wall / 1e9 - wall_us(told.upto) / 1e6) if told is not None else None,
         )

@@ -81,6 +81,7 @@ def _object(found: Members, me: str) -> str:
             "senders": [_fields(peer) for peer in found.senders],
             "receivers": [_fields(peer) for peer in found.receivers if peer.id != me],
             "count": _others(found),
+            "sites": list(found.sites),
             "slowest": found.slowest,
             "behind_s": round(found.behind_s, 3) if found.behind_s is not None else None,
         }
@@ -102,6 +103,8 @@ def _table(found: Members, me: str) -> str:
     lines = [f"{found.group_name}: {f'view {found.view_id}' if found.view_id else 'no view'}"]
     for role, peers in (("sender", found.senders), ("receiver", receivers)):
         lines += [f"  {role:<9} {peer.name:<{width}}  {peer.id}" for peer in peers]
+    named = {peer.name for peer in found.senders + found.receivers}
+    lines += [f"  {'site':<9} {name}" for name in found.sites if name not in named]
     if found.count is not None:
         lines.append(f"  about {_others(found)} members are waited for")
     if found.behind_s is not None and found.behind_s > BEHIND_SECONDS:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from intergroup_core.hierarchy.acknowledgments import Gathering
 from intergroup_core.hierarchy.peers import CLOCK_MASK, Peers, is_newer
+from intergroup_core.hierarchy.roll import Roll
 from intergroup_core.hierarchy.search import Found
 from intergroup_core.ids import SiteId
 from intergroup_core.wire.hierarchy import (
@@ -60,6 +61,7 @@ class Attachment:
         """When the coordinator last said what the whole system has."""
         self.cuts: Cuts = {}
         self._sibling_cuts: dict[SiteId, Cuts] = {}
+        self.roll = Roll()
         self.echoed_at: int | None = None
         """When the coordinator was last known to have heard this site."""
         self._sent: dict[int, Sent] = {}
@@ -97,6 +99,7 @@ class Attachment:
 
     def _read(self, message: CoordinatorControl, now: int) -> None:
         self.children, self.coordinators = message.children, message.coordinators
+        self.roll.told(message.roll, now)
         self.far_hops, self.heir = message.ttl, message.heir
         for site, distance in message.local_distances.items():
             if site != self._me:
@@ -141,6 +144,7 @@ class Attachment:
             return
         if self._me in message.echoes:
             self.siblings.echoed(message.site, message.echoes[self._me], now)
+        self.roll.said(message.site, message.name, message.acknowledgments, now)
         # What the coordinator will say of all of them, only sooner.
         if message.cuts:
             self._sibling_cuts[message.site] = message.cuts

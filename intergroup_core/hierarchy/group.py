@@ -59,6 +59,9 @@ class GroupControl:
             at=at,
         )
 
+    def roll(self, now: int) -> tuple[str, ...]:
+        return tuple(sorted(self._process.roll(self._group, now).values()))
+
     def counted(self, epoch: int, now: int) -> bool:
         return self._process.counted(GroupKey(self._group, epoch), now)
 

@@ -10,10 +10,7 @@ from intergroup_core.hierarchy.acknowledgments import furthest
 from intergroup_core.hierarchy.moving import Moving
 from intergroup_core.hierarchy.places import MILLISECOND, Timer
 from intergroup_core.ids import Instant, SiteId, Timestamp
-from intergroup_core.wire.hierarchy import Acknowledgment, CutKey, GroupKey, Reach
-
-MAX_ROOM = 1 << 40
-"""Frames of a member that takes anything."""
+from intergroup_core.wire.hierarchy import ANY_ROOM, Acknowledgment, CutKey, GroupKey, Reach
 
 
 class Knowledge(Moving):
@@ -30,7 +27,7 @@ class Knowledge(Moving):
         """Of the last stimulus."""
 
     def acknowledge(
-        self, key: GroupKey, upto: Timestamp, *, room: int = MAX_ROOM, members: int = 1, pressing: bool, now: Instant
+        self, key: GroupKey, upto: Timestamp, *, room: int = ANY_ROOM, members: int = 1, pressing: bool, now: Instant
     ) -> None:
         """What this site's members of a group have and still take; pressing while buffers wait for it (H5)."""
         own = Acknowledgment(upto, members, self.me, self._voice.name, room)
@@ -101,6 +98,15 @@ class Knowledge(Moving):
         elif attached is not None:
             table, at = attached.system, attached.told_at
         return {key.epoch: entry for key, entry in table.items() if key.group == group}, at
+
+    def roll(self, group: int, now: int) -> dict[SiteId, str]:
+        """Names of sites that have a member in a group, this one included, as far as they were heard of."""
+        found = {} if all(key.group != group for key in self._own) else {self.me: self._voice.name}
+        for attachment in self._attachments:
+            found |= attachment.roll.of(group, now)
+        if self._lead is not None:
+            found |= self._lead.roll.of(group, now)
+        return found
 
     def counted(self, key: GroupKey, now: int) -> bool:
         """Whether every coordinator waits for this site, so that nothing it needs is dropped (D7).

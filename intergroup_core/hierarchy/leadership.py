@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from intergroup_core.hierarchy.acknowledgments import Gathering, Ledger, furthest, least
 from intergroup_core.hierarchy.peers import Peers, is_newer
+from intergroup_core.hierarchy.roll import Roll
 from intergroup_core.ids import SiteId
 from intergroup_core.wire.hierarchy import (
     Acknowledgment,
@@ -34,6 +35,9 @@ class Leadership:
         self.children = Peers(most_children)
         self.fellows = Peers(most_fellows)
         self.names: dict[SiteId, str] = {}
+        self.local_roll = Roll()
+        self.roll = Roll()
+        """Who is there in the local group, and anywhere."""
         self.sizes: dict[SiteId, int] = {}
         """Children of fellow coordinators."""
         self._counts: dict[SiteId, int] = {}
@@ -83,6 +87,8 @@ class Leadership:
         self._of_children.put(site, whole.acknowledgments)
         self._put_cuts(site, whole.cuts)
         self.names[site] = message.name
+        for roll in (self.roll, self.local_roll):
+            roll.said(site, message.name, whole.acknowledgments, now)
         echo = whole.first.echoes.get(self._me)
         if echo is not None:
             self.children.echoed(site, echo, now)
@@ -102,6 +108,8 @@ class Leadership:
         return gone is not None and not is_newer(clock, gone[0])
 
     def _forget_child(self, site: SiteId) -> None:
+        self.local_roll.forget(site)
+        self.roll.forget(site)
         self.children.forget(site)
         self._from_children.forget(site)
         self._cuts.pop(site, None)
@@ -126,6 +134,7 @@ class Leadership:
         self._fresh.add(site)
         self._of_fellows.put(site, whole.acknowledgments)
         self._put_cuts(site, whole.cuts)
+        self.roll.told(first.roll, now)
         self.sizes[site] = first.children
         self._counts[site] = first.coordinators
         for other in first.echoes:

@@ -25,7 +25,8 @@ from intergroup_core.wire.hierarchy_codec import encode_hierarchy
 
 MAX_CONTROL_BYTES = 1_400
 """A control message fits one datagram of an Ethernet (H6)."""
-ECHOES = 24
+ECHOES = 18
+NAMES = 3
 DISTANCES = 12
 """Entries of a message; the others wait for the next one."""
 FIRST_ROWS, ROWS = 4, 12
@@ -112,6 +113,7 @@ class Voice:
             heir=lead.heir(),
             echoes=lead.children.echoes(ECHOES, now),
             local_distances=lead.children.distances(DISTANCES, self._turn),
+            roll=lead.roll.some(NAMES),
             coordinator_distances=lead.fellows.distances(DISTANCES, self._turn),
         )
         system = lead.system(now) or {}
@@ -126,6 +128,7 @@ class Voice:
             clock=clock,
             children=len(lead.children),
             coordinators=lead.coordinators,
+            roll=lead.local_roll.some(NAMES),
             echoes=lead.fellows.echoes(ECHOES, now),
         )
         return self._say_parts(message, lead.group(), lead.group_cuts(cuts), CoordinatorGroup(), None)
@@ -146,5 +149,7 @@ def _rows(table: Mapping[Key, Row]) -> list[dict[Key, Row]]:
 def _without_lists(message: Part) -> Part:
     """For a part that only goes on with the rows."""
     if isinstance(message, CoordinatorControl):
-        return replace(message, echoes={}, local_distances={}, coordinator_distances={})
+        return replace(message, echoes={}, local_distances={}, coordinator_distances={}, roll={})
+    if isinstance(message, GlobalControl):
+        return replace(message, echoes={}, roll={})
     return replace(message, echoes={})

@@ -16,6 +16,10 @@ CLOCK_BITS = 32
 """Control messages carry their sender's clock in microseconds modulo 2^32: an hour, where round trips take a second."""
 
 
+ANY_ROOM = 1 << 40
+"""Frames of a member that takes anything."""
+
+
 class GroupKey(NamedTuple):
     """A process group in an epoch: acknowledgments of different branches of a partition are never mixed."""
 
@@ -31,7 +35,7 @@ class Acknowledgment(NamedTuple):
     slowest: SiteId
     name: str
     """What people call the slowest site."""
-    room: int
+    room: int = ANY_ROOM
     """Frames of one sender that all of them take beyond what is stable (D10)."""
 
 
@@ -52,6 +56,8 @@ class Reach(NamedTuple):
 
 Acknowledgments = Mapping[GroupKey, Acknowledgment]
 Cuts = Mapping[CutKey, Reach]
+Roll = Mapping[tuple[SiteId, int], str]
+"""Names of sites that have a member in a group, by site and group: a few at a time."""
 Echoes = Mapping[SiteId, tuple[int, int]]
 """By site: the clock of its last message that reached the speaker, and the microseconds since (timestamp pairs)."""
 Spread = Mapping[SiteId, int]
@@ -101,6 +107,7 @@ class CoordinatorControl:
     acknowledgments: Acknowledgments = field(default_factory=dict)
     """Of the whole system; empty while the speaker does not know it."""
     cuts: Cuts = field(default_factory=dict)
+    roll: Roll = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +124,7 @@ class GlobalControl:
     acknowledgments: Acknowledgments = field(default_factory=dict)
     """Of the speaker's local group."""
     cuts: Cuts = field(default_factory=dict)
+    roll: Roll = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

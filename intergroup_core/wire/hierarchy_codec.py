@@ -107,6 +107,14 @@ def _cuts(value: Any) -> Mapping[CutKey, Reach]:
     return found
 
 
+def _roll(value: Any) -> Mapping[tuple[SiteId, int], str]:
+    found = {}
+    for entry in array(value):
+        where, group, name = array(entry, 3)
+        found[site(where), integer(group, _MAX_TAG)] = text(name)
+    return found
+
+
 Decoder = Callable[[Any], Any]
 
 # The fields after the speaker's id, which the header has, in the order of the class.
@@ -119,12 +127,12 @@ _BODIES: dict[FrameType, tuple[type[HierarchyMessage], tuple[Decoder, ...]]] = {
         CoordinatorControl,
         (
             *(_ttl, _clock, _part, _parts, _clock, _count, _count, _clock, optional_site),
-            *(_echoes, _spread, _spread, _acknowledgments, _cuts),
+            *(_echoes, _spread, _spread, _acknowledgments, _cuts, _roll),
         ),
     ),
     FrameType.GLOBAL_CONTROL: (
         GlobalControl,
-        (_clock, _part, _parts, _count, _count, _echoes, _acknowledgments, _cuts),
+        (_clock, _part, _parts, _count, _count, _echoes, _acknowledgments, _cuts, _roll),
     ),
     FrameType.RING_QUERY: (RingQuery, (integer, _ttl, _clock, optional_site, truth)),
     FrameType.RING_ANSWER: (RingAnswer, (site, integer, _clock, _clock, _ttl, _count, _count, truth)),

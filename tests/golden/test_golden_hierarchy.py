@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from intergroup_core.counters import Counters
-from intergroup_core.hierarchy.voice import HIERARCHY_TAG
+from intergroup_core.hierarchy.voice import hierarchy_tag
 from intergroup_core.ids import MemberId, SiteId, Timestamp
 from intergroup_core.wire.frames import FrameMaker
 from intergroup_core.wire.hierarchy import (
@@ -91,7 +91,7 @@ MESSAGES: dict[str, HierarchyMessage] = {
 
 def a_frame(message: HierarchyMessage) -> bytes:
     kind, body = encode_hierarchy(message)
-    return FrameMaker(HIERARCHY_TAG, MemberId(SPEAKER), 0, 1_400).single(kind, 0, 0, body)
+    return FrameMaker(hierarchy_tag("default"), MemberId(SPEAKER), 0, 1_400).single(kind, 0, 0, body)
 
 
 def lines(frame: bytes) -> str:
@@ -110,7 +110,7 @@ def test_encoding_gives_the_bytes_on_file(name: str) -> None:
 @pytest.mark.parametrize("name", MESSAGES)
 def test_the_frame_on_file_is_read_as_the_message_it_was(name: str) -> None:
     counters = Counters()
-    assert parsed(a_block([golden(name)]), group=HIERARCHY_TAG, counters=counters) == [MESSAGES[name]]
+    assert parsed(a_block([golden(name)]), group=hierarchy_tag("default"), counters=counters) == [MESSAGES[name]]
     assert counters.dropped == {}
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from intergroup_core.counters import Counters
 from intergroup_core.hierarchy.process import ControlProcess
-from intergroup_core.hierarchy.voice import HIERARCHY_TAG
+from intergroup_core.hierarchy.voice import hierarchy_tag
 from intergroup_core.ids import MemberId, SiteId
 from intergroup_core.wire.frames import FrameMaker
 from intergroup_core.wire.header import FrameType
@@ -34,7 +34,7 @@ def a_coordinator_with_a_child() -> ControlProcess:
 
 def hear(process: ControlProcess, frame: bytes, counters: Counters) -> int:
     """What a datagram that is not one whole frame, or does not say anything, does to a control process."""
-    found = parsed(a_block([frame]), group=HIERARCHY_TAG, counters=counters)
+    found = parsed(a_block([frame]), group=hierarchy_tag("default"), counters=counters)
     for message in found:
         process.receive(message, len(frame), 2, at(T + S))
     return len(found)
@@ -70,7 +70,7 @@ def spoilt(rng: Random) -> bytes:
             fields.insert(place, nonsense)
     if rng.random() < 0.2:
         kind, fields = rng.choice(sorted(HIERARCHY_TYPES)), [nonsense] * rng.randrange(20)
-    return FrameMaker(HIERARCHY_TAG, SPEAKER, 0, 8_000).single(kind, 0, 0, msgpack.packb(fields))
+    return FrameMaker(hierarchy_tag("default"), SPEAKER, 0, 8_000).single(kind, 0, 0, msgpack.packb(fields))
 
 
 @pytest.mark.parametrize("make", [damaged, spoilt])

@@ -19,7 +19,7 @@ BIG = 1 << 63
 
 
 def a_full_table(rows: int) -> dict[GroupKey, Acknowledgment]:
-    own = Acknowledgment(Timestamp(MAX_TIMESTAMP), 900_000, SITES[0], "Ω" * 8)
+    own = Acknowledgment(Timestamp(MAX_TIMESTAMP), 900_000, SITES[0], "Ω" * 8, 1 << 40)
     return {GroupKey(BIG + number, (1 << 32) - 1): own for number in range(rows)}
 
 
@@ -47,6 +47,7 @@ def coordinator(voice: Voice, rows: int) -> int:
             known = peers.get(site)
             assert known is not None
             known.distance_us, known.received_at = 60_000_000, 0
+    lead.roll.told({(site, BIG): "Ω" * 8 for site in SITES}, T)
     return voice.coordinator(lead, full_cuts(rows), T)
 
 
@@ -55,6 +56,7 @@ def global_(voice: Voice, rows: int) -> int:
     lead.own(a_full_table(rows))
     for site in SITES:
         lead.receive_fellow(a_gcon(site, clock=(1 << 32) - 1), 2, 0)
+    lead.local_roll.told({(site, BIG): "Ω" * 8 for site in SITES}, T)
     return voice.global_(lead, full_cuts(rows), T)
 
 
@@ -62,7 +64,7 @@ def global_(voice: Voice, rows: int) -> int:
 @pytest.mark.parametrize("rows", [0, 1, 4, 5, 16, 17, 100])
 def test_the_fullest_message_fits_a_datagram_and_says_everything(speak: Callable[[Voice, int], int], rows: int) -> None:
     effects: list[ControlEffect] = []
-    total = speak(Voice(ME, LONG_NAME, 64, effects), rows)
+    total = speak(Voice(ME, LONG_NAME, "default", 64, effects), rows)
     parts = [effect for effect in effects if isinstance(effect, Control)]
     assert max(len(part.frame) for part in parts) <= MAX_CONTROL_BYTES
     assert sum(len(part.frame) for part in parts) == total
@@ -78,7 +80,7 @@ def test_the_fullest_message_fits_a_datagram_and_says_everything(speak: Callable
 
 def test_each_message_goes_where_it_belongs_and_no_further() -> None:
     effects: list[ControlEffect] = []
-    voice = Voice(ME, "here", 64, effects)
+    voice = Voice(ME, "here", "default", 64, effects)
     child = an_attachment()
     child.receive_coordinator(a_ccon(), 5, T)
     voice.local(child, acks(5), {}, T)

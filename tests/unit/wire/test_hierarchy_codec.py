@@ -40,7 +40,8 @@ seqs = st.integers(0, (1 << 48) - 1)
 echoes = st.dictionaries(sites, st.tuples(clocks, clocks), max_size=4)
 spreads = st.dictionaries(sites, clocks, max_size=4)
 keys = st.builds(GroupKey, tags, clocks)
-tables = st.dictionaries(keys, st.builds(Acknowledgment, times, counts, sites, names), max_size=3)
+tables = st.dictionaries(keys, st.builds(Acknowledgment, times, counts, sites, names, counts), max_size=3)
+rolls = st.dictionaries(st.tuples(sites, tags), names, max_size=3)
 cuts = st.dictionaries(st.builds(CutKey, tags, clocks, members), st.builds(Reach, seqs, times), max_size=3)
 
 MESSAGES: dict[type[HierarchyMessage], dict[str, st.SearchStrategy[Any]]] = {
@@ -51,11 +52,11 @@ MESSAGES: dict[type[HierarchyMessage], dict[str, st.SearchStrategy[Any]]] = {
     CoordinatorControl: {
         "ttl": ttls, "clock": clocks, "far_us": clocks, "children": counts, "coordinators": counts, "counted": clocks,
         "heir": st.none() | sites, "echoes": echoes, "local_distances": spreads, "coordinator_distances": spreads,
-        "acknowledgments": tables, "cuts": cuts,
+        "acknowledgments": tables, "cuts": cuts, "roll": rolls,
     },
     GlobalControl: {
         "clock": clocks, "children": counts, "coordinators": counts, "echoes": echoes, "acknowledgments": tables,
-        "cuts": cuts,
+        "cuts": cuts, "roll": rolls,
     },
     RingQuery: {
         "attempt": counts, "ttl": ttls, "clock": clocks, "leaving": st.none() | sites, "starting": st.booleans(),
