@@ -26,7 +26,10 @@ JOIN_EVERY_NS = 5 * MILLISECOND
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What was said for one change, and how much of it by receivers."""
+    """What was said for one change, how much of it by receivers, and their reports meanwhile.
+
+    Reports of everybody to everybody are not part of agreement; they are what a control hierarchy is for.
+    """
 
     change: str
     senders: int
@@ -34,6 +37,7 @@ class Cost:
     messages: int
     bytes: int
     by_receivers: int
+    reports: int
     milliseconds: float
 
 
@@ -77,17 +81,18 @@ def _cost(
     _until(cluster, lambda: _views_of(cluster, expected))
     took = (cluster.scheduler.now - began) / MILLISECOND
     cluster.run_for(200 * MILLISECOND)
-    messages, size, quiet = (now - then for now, then in zip(_said(cluster), before, strict=True))
-    return Cost(change, senders, receivers, messages, size, quiet, took)
+    messages, size, quiet, reports = (now - then for now, then in zip(_said(cluster), before, strict=True))
+    return Cost(change, senders, receivers, messages, size, quiet, reports, took)
 
 
-def _said(cluster: LiveCluster) -> tuple[int, int, int]:
-    """Membership messages and their bytes so far, and messages of those that only receive."""
+def _said(cluster: LiveCluster) -> tuple[int, int, int, int]:
+    """Membership messages and their bytes so far, and messages and reports of those that only receive."""
     counts = [member.endpoint.counters for member in cluster.processes]
     messages = sum(count.membership_sent + count.changes_sent for count in counts)
     size = sum(count.membership_bytes_sent for count in counts)
-    of_receivers = [member for member in cluster.processes if member.name.startswith("r")]
-    return messages, size, sum(member.endpoint.counters.membership_sent for member in of_receivers)
+    of_receivers = [member.endpoint.counters for member in cluster.processes if member.name.startswith("r")]
+    said = sum(count.membership_sent for count in of_receivers)
+    return messages, size, said, sum(count.reports_sent for count in of_receivers)
 
 
 def _views_of(cluster: LiveCluster, senders: int) -> bool:
@@ -102,10 +107,10 @@ def _until(cluster: LiveCluster, holds: Callable[[], bool]) -> None:
 
 def table(costs: Iterator[Cost]) -> Iterator[str]:
     """Markdown, a line as soon as its figures are there."""
-    yield "| change | senders | receivers | messages | of receivers | bytes | ms until all have the view |"
-    yield "|---|---|---|---|---|---|---|"
+    yield "| change | senders | receivers | messages | of receivers | bytes | receivers' reports | ms until installed |"
+    yield "|---|---|---|---|---|---|---|---|"
     for cost in costs:
-        figures = f"{cost.messages} | {cost.by_receivers} | {cost.bytes} | {cost.milliseconds:.0f}"
+        figures = f"{cost.messages} | {cost.by_receivers} | {cost.bytes} | {cost.reports} | {cost.milliseconds:.0f}"
         yield f"| {cost.change} | {cost.senders} | {cost.receivers} | {figures} |"
 
 
