@@ -6,17 +6,12 @@ acknowledgments and cuts, which the site's members hand it and which come back a
 
 from __future__ import annotations
 
-from random import Random
-
-from intergroup_core.config import HierarchyConfig
 from intergroup_core.effects import ControlEffect, LocalGroup, Lost, OneSite
-from intergroup_core.hierarchy.determination import Appropriateness, ChildSituation, CoordinatorSituation
-from intergroup_core.hierarchy.knowledge import Knowledge
-from intergroup_core.hierarchy.leadership import Leadership
+from intergroup_core.hierarchy.deciding import Deciding
 from intergroup_core.hierarchy.peers import clock_at
 from intergroup_core.hierarchy.places import Timer
 from intergroup_core.hierarchy.states import ControlState
-from intergroup_core.ids import Instant, SiteId
+from intergroup_core.ids import Instant
 from intergroup_core.timers import Timers
 from intergroup_core.wire.hierarchy import (
     CoordinatorControl,
@@ -29,25 +24,15 @@ from intergroup_core.wire.hierarchy import (
     SiteLeave,
 )
 
+_TAKING = (ControlState.COORDINATOR, ControlState.TO_COORDINATOR)
 
-class ControlProcess(Knowledge):
+
+class ControlProcess(Deciding):
     """Stimuli in, effects out, like every engine."""
 
-    OVERFULL = 1.25
-    """Children beyond the target up to which a coordinator says that it takes more, as a factor."""
     FULL = 1.5
-    """The same, up to which it takes those that come all the same: several may have been told at once."""
-    MAX_BACKOFF = 4
-    """Doublings of the time before it tries again to become a child."""
-    MERGE_PARTS = 2
-    """Two local groups merge where together they fill one such part of the target at most."""
-    FAR_FACTOR = 1.5
-    """A child whose coordinator is farther away than a near one by this factor is far from it: without a difference
-    between the two it would become a coordinator that is close to another, and a child again."""
-
-    def __init__(self, *, me: SiteId, name: str, config: HierarchyConfig, system_ttl: int, rng: Random) -> None:
-        super().__init__(me=me, name=name, config=config, system_ttl=system_ttl, rng=rng)
-        self._planned: Appropriateness | None = None
+    """Children, as a factor of the target, up to which a coordinator takes those that come: several may have been told
+    at once that there is room."""
 
     # Stimuli
 
@@ -65,7 +50,9 @@ class ControlProcess(Knowledge):
         if self._lead is not None:
             self._voice.say(CoordinatorLeave(site=self.me, clock=clock_at(now.mono)), LocalGroup(self.me))
             self._farewell(self.me, now.mono)
-        self._say_farewells(now.mono)
+        for _ in range(self.FAREWELLS):
+            # All at once, for there is no later.
+            self._say_farewells(now.mono)
         self.state = ControlState.LEFT
         self._attach(None)
         self._lead = self._search = None
@@ -178,7 +165,7 @@ class ControlProcess(Knowledge):
         lead = self._lead
         if lead is None or query.leaving == self.me:
             return
-        takes = self._takes_children(lead)
+        takes = self.state in _TAKING and len(lead.children) < self.OVERFULL * self._config.local_target
         if takes:
             lead.joined = True
         answer = RingAnswer(
@@ -193,10 +180,6 @@ class ControlProcess(Knowledge):
             takes=takes,
         )
         self._voice.say(answer, OneSite(query.site))
-
-    def _takes_children(self, lead: Leadership) -> bool:
-        room = len(lead.children) < self.OVERFULL * self._config.local_target
-        return self.state in (ControlState.COORDINATOR, ControlState.TO_COORDINATOR) and room
 
     def _receive_answer(self, answer: RingAnswer, hops: int | None, now: int) -> None:
         if self._search is None or answer.seeker != self.me:
@@ -284,62 +267,3 @@ class ControlProcess(Knowledge):
             self._attach(self._next)
             return
         self._lost_coordinator(attached, now)
-
-    def _determine(self, now: int) -> None:
-        """T2.5: decide, wait, look again; never in the middle of a change."""
-        if Timer.CHANGE in self._timers or self._search is not None or self._next is not None:
-            return
-        planned = self._appropriateness()
-        if planned is not None and self._goes_on(planned):
-            self._planned = planned
-            if self._lead is not None:
-                self._lead.joined = False
-            patience = 1 << min(self._setbacks, self.MAX_BACKOFF) if self._lead is not None else 1
-            self._timers.arm(Timer.CHANGE, now + patience * self._determination.delay(planned))
-
-    def _second_look(self, now: int) -> None:
-        planned, self._planned = self._planned, None
-        if planned is None or self._search is not None or self._next is not None:
-            return
-        if self.state is ControlState.COORDINATOR:
-            assert self._lead is not None
-            if not self._lead.joined and self._appropriateness() is planned and self._goes_on(planned):
-                self._to_child(now)
-        elif self.state is ControlState.CHILD and self._goes_on(planned) and self._appropriateness() is planned:
-            self._to_coordinator(now)
-
-    def _goes_on(self, appropriateness: Appropriateness) -> bool:
-        if self.state is ControlState.COORDINATOR:
-            return self._determination.coordinator_goes_on(appropriateness, self.coordinators)
-        return self._determination.child_goes_on(appropriateness, self.coordinators)
-
-    def _appropriateness(self) -> Appropriateness | None:
-        if self.state is ControlState.COORDINATOR and self._lead is not None:
-            return self._determination.of_coordinator(self._coordinator_situation(self._lead))
-        if self.state is ControlState.CHILD and self._attached is not None:
-            attached = self._attached
-            distance, hops = attached.distance_us, attached.hops
-            far = distance is not None and distance > self.FAR_FACTOR * self._closeness_us
-            situation = ChildSituation(
-                coordinators=attached.coordinators,
-                siblings=attached.children,
-                far=far or (hops is not None and hops > self._config.boundary_ttl),
-            )
-            return self._determination.of_child(situation)
-        return None
-
-    def _coordinator_situation(self, lead: Leadership) -> CoordinatorSituation:
-        children = len(lead.children)
-        most = self._config.local_target // self.MERGE_PARTS
-        room = self.OVERFULL * self._config.local_target
-        close = fits = False
-        for site, known in lead.fellows.items():
-            if known.distance_us is None or known.distance_us > self._closeness_us:
-                continue
-            size = lead.sizes.get(site, 0)
-            if size >= room:
-                continue  # It would not take this site.
-            close = True
-            if (size, site) > (children, self.me) and size + children + 1 <= most:
-                fits = True
-        return CoordinatorSituation(coordinators=lead.coordinators, children=children, close=close, fits=fits)

@@ -97,6 +97,11 @@ def once_counted_is_counted_for_ever(right: Wrong) -> Wrong:
     return wrong
 
 
+@_bug(ControlProcess, "_slept")
+def who_stood_still_does_not_notice(right: Wrong) -> Wrong:
+    return lambda self, now: False
+
+
 @_bug(Attachment, "forget")
 def what_was_said_before_it_was_taken_back_counts(right: Wrong) -> Wrong:
     return lambda self, key: self._counted_at.pop(key, None)

@@ -116,7 +116,7 @@ def _outcome(
     scenario: HierarchyScenario, sites: SimSites, wrong: list[str], settling: float | None, measured_s: float
 ) -> HierarchyOutcome:
     alive = sites.alive()
-    latencies = sorted(sites.stability_latencies())
+    latencies = sorted(sites.stability_latencies()) or [0.0]
     errors = sorted(sites.distance_errors(PAIRS)) if len(alive) > 1 else [0.0]
     coordinators = sites.coordinators()
     largest = max((site.process.children + 1 for site in coordinators), default=0)

@@ -310,7 +310,7 @@ class SimSites:
 
     def stability_latencies(self) -> list[float]:
         """Seconds by which each live site's knowledge of what is stable is behind what all have by now."""
-        everybody = min(site.acknowledged for site in self.alive() if site.member)
+        everybody = min((site.acknowledged for site in self.alive() if site.member), default=0)
         return [(everybody - site.stable) / 4_096 / 1e6 for site in self.alive() if site.member]
 
     def distance_errors(self, pairs: int) -> list[float]:

@@ -104,7 +104,7 @@ class Upheavals:
     def oneway(self) -> None:
         """Some do not hear some others, who hear them."""
         alive = self._sites.alive()
-        for _ in range(self._rng.randrange(1, 6)):
+        for _ in range(self._rng.randrange(1, 6) if len(alive) > 1 else 0):
             one, other = self._rng.sample(alive, 2)
             link = (one.index, other.index)
             self._sites.deaf.add(link)
@@ -128,8 +128,10 @@ class Upheavals:
             self._sites.join(sponsor, lag_ns=lag, lease_ns=lease)
 
     def withdraw(self) -> None:
+        """A member leaves the group, and its site stays; one member remains."""
         site = self._some()
-        if site.held_at is None:
+        members = sum(other.member for other in self._sites.alive())
+        if site.held_at is None and members > 1:
             site.withdraw()
 
     def _some(self) -> SimSite:

@@ -100,6 +100,18 @@ def a_site_that_lost_its_coordinator_knows_that_nobody_counts_it() -> str | None
     return "uncounted, and takes itself for counted" if child.counted else None
 
 
+def who_stood_still_asks_itself_who_there_is() -> str | None:
+    sites = HierarchyScenario(sites=1, preset="test").build()
+    sites.run(5.0)
+    alone = sites.sites[0]
+    if not alone.counted:
+        return "never counted"
+    alone.pause()
+    sites.run(20.0)
+    alone.paused = False
+    return "stood still, and takes itself for counted" if alone.counted else None
+
+
 def a(faults: str, seed: int, **settings: Any) -> Check:
     kinds = tuple(faults.split(","))
     return partial(
@@ -115,6 +127,7 @@ CHECKS: list[Check] = [
     counted_is_what_was_said_last,
     nobody_leaves_before_it_is_counted,
     a_site_that_lost_its_coordinator_knows_that_nobody_counts_it,
+    who_stood_still_asks_itself_who_there_is,
     a("coordinators,hold,leave", 1),
     a("coordinators,hold,leave", 3),
     a("hold,join,withdraw", 1, loss=0.1, dup=0.1, reorder=0.3, groups=6),
