@@ -45,7 +45,9 @@ def members(
         if answered:
             # No event says that every receiver has been heard: each reports once in its idle time, so wait that long.
             time.sleep(REPORTS_HEARD * settings.report.idle_ms / 1_000)
-            _wait_for_count(member, CONTROL_HEARD * settings.hierarchy.interval_ms / 1_000)
+            # A coordinator that has just begun listens for the fault time before it speaks for all.
+            hierarchy = settings.hierarchy
+            _wait_for_count(member, (hierarchy.fault_ms + CONTROL_HEARD * hierarchy.interval_ms) / 1_000)
         found = member.members()
         me = member.id
     write_line(_object(found, me) if json else _table(found, me))
