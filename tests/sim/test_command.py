@@ -101,7 +101,8 @@ def test_help_has_an_example() -> None:
 @pytest.mark.parametrize("seed", range(1, 20))
 def test_the_replay_command_says_the_whole_scenario(seed: int, make: Callable[[int], Scenario]) -> None:
     scenario = make(seed)
-    _, _, *words = scenario.command().replace("--fixed", "--fixed yes").split()
+    said_yes = scenario.command().replace("--fixed", "--fixed yes").replace("--hierarchy", "--hierarchy yes")
+    _, _, *words = said_yes.split()
     flags = dict(zip(words[::2], words[1::2], strict=True))
     fields = {name.removeprefix("--"): value for name, value in flags.items()}
     kinds = {name: type(getattr(scenario, name)) for name in fields}
