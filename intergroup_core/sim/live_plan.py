@@ -140,5 +140,6 @@ def slower(config: Config, rng: Random) -> Config:
         send=replace(config.send, keepalive_idle_ms=400.0, keepalive_gap_us=rng.choice((5_000.0, 30_000.0, 30_000.0))),
         report=replace(config.report, busy_ms=rng.choice((100.0, 300.0, 300.0)), idle_ms=1_000.0),
         membership=replace(config.membership, suspect_ms=1_200.0, forget_ms=5_000.0),
+        hierarchy=replace(config.hierarchy, busy_ms=config.hierarchy.interval_ms),
         repair=replace(config.repair, give_up_ms=rng.choice((1_500.0, 3_000.0))),
     )
