@@ -33,15 +33,7 @@ from intergroup_core.wire.control import encode_control
 from intergroup_core.wire.fields import MAX_TEXT
 from intergroup_core.wire.frames import FrameMaker
 from intergroup_core.wire.header import MAX_STORED_BYTES
-from intergroup_core.wire.hierarchy import (
-    CoordinatorControl,
-    CoordinatorLeave,
-    GlobalControl,
-    LocalControl,
-    RingAnswer,
-    RingQuery,
-    SiteLeave,
-)
+from intergroup_core.wire.hierarchy import HIERARCHY_MESSAGES
 from intergroup_core.wire.membership import Farewell, MembershipMessage, Peer
 from intergroup_core.wire.messages import KeepAlive, Place, RepairRequest, Report
 from intergroup_core.wire.parse import Arrival, parse
@@ -232,6 +224,9 @@ class Endpoint:
     def receive(self, arrival: Arrival, now: Instant) -> list[Effect]:
         """Datagrams from the network, checked here."""
         for parsed in parse(arrival, self._tag, self.counters):
+            if isinstance(parsed, HIERARCHY_MESSAGES):
+                self.counters.drop("type")  # the hierarchy has an address and a tag of its own
+                continue
             match parsed:
                 case Run():
                     self._receive_run(parsed, now)
@@ -241,16 +236,6 @@ class Endpoint:
                     self._receive_request(parsed, now)
                 case Report():
                     self._receive_report(parsed, now)
-                case (
-                    LocalControl()
-                    | CoordinatorControl()
-                    | GlobalControl()
-                    | RingQuery()
-                    | RingAnswer()
-                    | CoordinatorLeave()
-                    | SiteLeave()
-                ):
-                    self.counters.drop("type")  # the hierarchy has a group of its own
                 case _:
                     self._receive_membership(parsed, now)
         if self._membership is not None:

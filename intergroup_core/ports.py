@@ -48,9 +48,6 @@ class Control(Protocol):
     def placed(self, member: MemberId, site: SiteId, coordinator: SiteId | None) -> None:
         """Another member said where its site is."""
 
-    def answered(self, member: MemberId, round_trip_ns: int) -> None:
-        """Another member answered within this time."""
-
     def acknowledge(self, epoch: int, upto: Timestamp, room: int, *, pressing: bool, now: Instant) -> None:
         """What this member has in an epoch and still takes; pressing while somebody's buffers wait for it."""
 

@@ -1,4 +1,4 @@
-"""Distances between members: by where their sites are in the hierarchy, or by what came back how soon (T2.4, R4)."""
+"""Distances between members, by where their sites are in the hierarchy (T2.4, R4)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Map(Protocol):
 class MeasuredDistances:
     """The Distances of a member whose site is in the hierarchy.
 
-    A member's place is learned from what it says. Before that, and where the hierarchy has measured nothing yet, an
-    answer that came sooner than assumed shortens the distance to whoever gave it.
+    A member's place is learned from what it says. Before that, and where the hierarchy has measured nothing yet, a
+    configured distance stands in.
     """
 
     MAX_PLACES = 20_000
@@ -29,14 +29,13 @@ class MeasuredDistances:
         self._map = map_
         self._start_ns = start_ns
         self._places: dict[MemberId, tuple[SiteId, SiteId | None]] = {}
-        self._answered: dict[MemberId, int] = {}
 
     def to(self, member: MemberId) -> int:
         place = self._places.get(member)
         measured = self._map.distance_us(*place) if place is not None else None
         if measured is not None:
             return measured * MICROSECOND
-        return self._answered.get(member, self._start_ns)
+        return self._start_ns
 
     def placed(self, member: MemberId, site: SiteId, coordinator: SiteId | None) -> None:
         """A member said where its site is."""
@@ -44,10 +43,3 @@ class MeasuredDistances:
         self._places[member] = (site, coordinator)
         if len(self._places) > self.MAX_PLACES:
             self._places.pop(next(iter(self._places)))
-
-    def answered(self, member: MemberId, round_trip_ns: int) -> None:
-        """A member repaired what was asked for: it is no farther away than half the time that took."""
-        if round_trip_ns // 2 < self._answered.get(member, self._start_ns):
-            self._answered[member] = max(1, round_trip_ns // 2)
-            if len(self._answered) > self.MAX_PLACES:
-                self._answered.pop(next(iter(self._answered)))

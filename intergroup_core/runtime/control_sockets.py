@@ -18,16 +18,7 @@ from intergroup_core.ids import SiteId
 from intergroup_core.runtime.address import GroupAddress, hashed_address
 from intergroup_core.runtime.interfaces import Interface
 from intergroup_core.runtime.socket_options import IP_MULTICAST_ALL, IP_RECVTTL, membership
-from intergroup_core.wire.hierarchy import (
-    CoordinatorControl,
-    CoordinatorLeave,
-    GlobalControl,
-    HierarchyMessage,
-    LocalControl,
-    RingAnswer,
-    RingQuery,
-    SiteLeave,
-)
+from intergroup_core.wire.hierarchy import HIERARCHY_MESSAGES, HierarchyMessage, RingAnswer
 from intergroup_core.wire.parse import Arrival, parse
 
 _log = logging.getLogger(__name__)
@@ -40,15 +31,6 @@ MAX_RECEIVES = 256
 """Datagrams taken from a socket in one wake-up."""
 MAX_ADDRESSES = 20_000
 """Sites whose address is remembered; the oldest are forgotten."""
-_HIERARCHY = (
-    LocalControl,
-    CoordinatorControl,
-    GlobalControl,
-    RingQuery,
-    RingAnswer,
-    CoordinatorLeave,
-    SiteLeave,
-)
 
 
 class ControlSockets:
@@ -151,7 +133,7 @@ class ControlSockets:
         padded = datagram + bytes(-len(datagram) % 8)
         arrival = Arrival(np.frombuffer(padded, dtype=np.uint8), [(0, len(datagram), len(datagram))])
         for message in parse(arrival, self._tag, self.counters):
-            if not isinstance(message, _HIERARCHY):
+            if not isinstance(message, HIERARCHY_MESSAGES):
                 self.counters.drop("type")
                 continue
             self._addresses.pop(message.site, None)

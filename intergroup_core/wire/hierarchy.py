@@ -180,3 +180,12 @@ class SiteLeave:
 HierarchyMessage = (
     LocalControl | CoordinatorControl | GlobalControl | RingQuery | RingAnswer | CoordinatorLeave | SiteLeave
 )
+HIERARCHY_MESSAGES = (
+    LocalControl,
+    CoordinatorControl,
+    GlobalControl,
+    RingQuery,
+    RingAnswer,
+    CoordinatorLeave,
+    SiteLeave,
+)
