@@ -288,6 +288,8 @@ class Endpoint:
                     membership.unanswered(suspect.member, suspect.seq, now)
         if membership is not None:
             membership.tick(now)
+            if self._path is not None and self._path.sender is None and self._path.lacks_what_is_gone(now):
+                membership.left_behind(now)
             if self._path is not None:
                 self._forget_silent(self._path, now)
         return self._settle(now)

@@ -122,6 +122,19 @@ class Delivering(Incoming):
             return self._control.counted(self.view_tag, now.mono)
         return self.reports.counted
 
+    def lacks_what_is_gone(self, now: Instant) -> bool:
+        """Whether senders take for stable what this receiver still waits for, and have for a while: it asks in vain.
+
+        While it catches up with what waited in its socket it is behind too, but gets on.
+        """
+        if self.reports.dropped_by_senders() <= self._unpinned:
+            self._behind = None
+            return False
+        if self._behind is None or self._behind[0] != self._unpinned:
+            self._behind = (self._unpinned, now.mono)
+            return False
+        return now.mono - self._behind[1] > round(self._config.repair.backoff_max_ms * MILLISECOND)
+
     def _report(self, multicast: ReliableMulticast, now: Instant) -> None:
         if self._control is not None:
             self.reports.place = self._control.place

@@ -148,6 +148,8 @@ class Engines:
         self.wild: set[MemberId] = set()
         """Sources whose last frame had a timestamp not to be believed (D4)."""
         self._unpinned = Timestamp(beginning.position)
+        self._behind: tuple[Timestamp, int] | None = None
+        """Where a receiver stands still that others have left behind, and since when."""
         self.acknowledged = Timestamp(beginning.position)
         """Everything at or below is delivered here."""
         self.stable = Timestamp(0 if live else beginning.position)

@@ -6,7 +6,7 @@ from intergroup_core.ids import Instant, MemberId
 from intergroup_core.membership.bootstrap import Newcomer
 from intergroup_core.membership.repairing import Repairing
 from intergroup_core.membership.states import Foreign, State
-from intergroup_core.wire.membership import MembershipChange
+from intergroup_core.wire.membership import Farewell, MembershipChange
 
 
 class Following(Repairing):
@@ -153,6 +153,9 @@ class Following(Repairing):
         self._counters.gaps += 1
         if standing.path is not None:
             self._floor = max(self._floor, standing.path.position)
+            if not standing.is_sender():
+                # Nobody is to wait for an id that will say nothing more.
+                standing.say(Farewell(member=standing.me.id))
         standing.me = self._reborn(reason, now)
         standing.path = None
         standing.view = None

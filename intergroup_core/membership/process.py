@@ -123,6 +123,11 @@ class Membership(Following):
         if seq or self.standing.detector.suspects(process):
             self._handle(Unanswered(process, seq), now)
 
+    def left_behind(self, now: Instant) -> None:
+        """What this member misses is gone everywhere: others did not wait for it, and it need not wait either (M5)."""
+        if self.state is State.RECEIVER:
+            self._take_gap("the others dropped what it misses", now)
+
     def progressed(self, now: Instant) -> None:
         """Frames arrived: what a repair waits for may be here."""
         if self._repair is not None:

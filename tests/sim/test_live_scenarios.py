@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from intergroup_core.config import Config
 from intergroup_core.ids import Service
 from intergroup_core.sim.cluster import MILLISECOND, SECOND
 from intergroup_core.sim.live_cluster import Seat
@@ -234,3 +235,19 @@ def test_a_receiver_ahead_of_the_cut_takes_a_gap(a_live_cluster: MakeLive) -> No
     assert [gap.reason for gap in gaps(cluster)] == cluster[2].gaps != []
     assert cluster[1].send([b"and this everybody does"])
     assert cluster.run_until(lambda: deliveries(cluster, 2, 1) == 1, SECOND)
+
+
+def test_a_receiver_that_was_away_too_long_does_not_ask_in_vain(a_live_cluster: MakeLive) -> None:
+    config = Config.test()
+    config = replace(config, network=replace(config.network, socket_buffer_bytes=65_536))
+    workload = Workload(rate=100, size=1_000, duty=1.0)
+    cluster = all_there(a_live_cluster(senders=2, receivers=2, config=config, workload=workload))
+    cluster[2].pause()
+    cluster.run_for(5 * SECOND)
+    cluster[2].resume()
+    assert cluster.run_until(lambda: [gap.reason for gap in gaps(cluster)] != [], 2 * SECOND)
+    assert gaps(cluster)[0].reason == "the others dropped what it misses"
+    assert cluster.run_until(lambda: cluster[2].state == "receiver", SECOND)
+    since = cluster.scheduler.now
+    cluster.run_for(SECOND)
+    assert deliveries(cluster, 2, 0, since=since) > 20
