@@ -229,7 +229,7 @@ class Membership(Following):
         if self._linger_until is not None:
             times.append(self._linger_until)
         if state is State.SENDER:
-            if not standing.is_last_sender() and not self._has_unsent():
+            if self._may_fall_silent():
                 times.append(self._silent_since + standing.ns(self._config.silence_ms))
         elif state is State.TO_SENDER:
             times.append(self._ask_at)
@@ -279,9 +279,14 @@ class Membership(Following):
         if at > self._silent_since:
             self._silent_since = at
 
+    def _may_fall_silent(self) -> bool:
+        """The last sender stays (M14); so does everybody where a quorum is asked for, whose votes others need (M11)."""
+        standing = self.standing
+        return not (standing.is_last_sender() or self._has_unsent() or standing.quorum.rule != "none")
+
     def _tick_silence(self, now: Instant) -> None:
         silent = now.mono - self._silent_since >= self.standing.ns(self._config.silence_ms)
-        if silent and not self._has_unsent() and not self.standing.is_last_sender():
+        if silent and self._may_fall_silent():
             self._wants_to_send = False
             self._handle(ToReceiver("silence"), now)
 
