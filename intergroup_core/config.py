@@ -157,7 +157,7 @@ class ReportConfig:
     """Longest wait for a report while data arrives."""
     idle_ms: Annotated[float, Between(1, 60_000)] = 250.0
     """Time between reports when nothing changed."""
-    room_bytes: Annotated[int, Between(10_000, 1e10)] = 12_000_000
+    room_bytes: Annotated[int, Between(10_000, 1e10)] = 16_000_000
     """What this member takes beyond what it acknowledged, all senders together."""
     room_fraction: Annotated[float, Between(0.01, 1)] = 0.25
     """Part of the room that, once received, is reported at once."""

@@ -27,7 +27,7 @@ _WAN: Preset = {
         "give_up_ms": 30_000.0,
         "bandwidth": 2e6,
     },
-    "report": {"busy_ms": 50.0, "idle_ms": 1_000.0, "room_bytes": 16_000_000},
+    "report": {"busy_ms": 50.0, "idle_ms": 1_000.0},
     "membership": {
         "bootstrap_retry_ms": 300.0,
         "bootstrap_wait_ms": 2_000.0,

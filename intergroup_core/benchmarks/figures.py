@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rich.console import Console
@@ -34,6 +35,31 @@ class Case:
             "ratio": self.ratio,
             **self.details,
         }
+
+
+def middle_of(rounds: Sequence[Case], beside: Sequence[Case] | None = None) -> Case:
+    """The medians of several rounds; beside another case also its share of that one, round by round."""
+    details: dict[str, Any] = {}
+    if len(rounds) > 1:
+        values = [case.value for case in rounds]
+        details |= {"rounds": len(rounds), "lowest": min(values), "highest": max(values)}
+    if beside:
+        pairs = list(zip(rounds, beside, strict=True))
+        details["share_of_" + _slug(beside[0].name)] = statistics.median(
+            one.value / other.value for one, other in pairs
+        )
+        details["ratio_to_its_ratio"] = statistics.median(one.ratio / other.ratio for one, other in pairs)
+    middle = sorted(rounds, key=lambda case: case.value)[len(rounds) // 2]
+    return replace(
+        middle,
+        value=statistics.median(case.value for case in rounds),
+        ceiling=statistics.median(case.ceiling for case in rounds),
+        details=middle.details | details,
+    )
+
+
+def _slug(name: str) -> str:
+    return name.split(",")[0].replace(" ", "_")
 
 
 def print_json(cases: Sequence[Case], **more: Any) -> None:

@@ -9,6 +9,7 @@ import statistics
 import struct
 import sys
 import time
+from collections import deque
 from collections.abc import Callable
 from random import Random
 
@@ -28,6 +29,8 @@ from intergroup_core.wire.records import LENGTH_BYTES, RecordBatch
 
 _FIRST_ID = 0x1000
 _STAMP = struct.Struct("<q")
+SAMPLES = 4_096
+"""Of how far stability lags, the latest: a list of all would grow for as long as the benchmark sends."""
 
 
 def _member(task: Fields, on_event: Callable[[Event], None] | None) -> Member:
@@ -134,7 +137,7 @@ async def _send_until(member: Member, task: Fields, end: int) -> Fields:
     records = [bytes([(number * 37 + task["number"]) % 256]) * size for number in range(count)]
     given = _batch(records) if task["batches"] else records
     rounds = 0
-    behind_us: list[float] = []
+    behind_us: deque[float] = deque(maxlen=SAMPLES)
     while time.monotonic_ns() < end:
         await member.send_many(given)
         rounds += 1

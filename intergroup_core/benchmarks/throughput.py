@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from intergroup_core.benchmarks.channel import Fields
-from intergroup_core.benchmarks.figures import Case
+from intergroup_core.benchmarks.figures import Case, middle_of
 from intergroup_core.benchmarks.processes import BenchmarkFailed, Worker, Workers
 from intergroup_core.benchmarks.testbed import SUBNET, hosts_on_a_bridge, inside
 from intergroup_core.ids import timestamp_at
@@ -40,6 +40,8 @@ class Shape:
     """Whether records are handed over end to end, as an Arrow column has them, or as a list of bytes objects."""
     by_record: bool = False
     """Whether the figure is records and not bytes a second."""
+    beside: str = ""
+    """Another case, measured in the same rounds, of which this one's figure is also given as a share."""
 
     @property
     def members(self) -> int:
@@ -51,12 +53,14 @@ class Shape:
         return (self.senders, self.receivers, self.offload, self.frame_bytes, self.hosts)
 
 
+ONE_SENDER = "one sender, rto, GSO/GRO"
+
 SHAPES = (
-    Shape(name="one sender, rto, GSO/GRO"),
-    Shape(name="one sender, rso, GSO/GRO", service="rso"),
+    Shape(name=ONE_SENDER),
+    Shape(name="one sender, rso, GSO/GRO", service="rso", beside=ONE_SENDER),
     Shape(name="one sender, rto, GSO/GRO, lists of records", batches=False),
     Shape(name="one sender, rto, plain datagrams", offload=False),
-    Shape(name="three senders, rto, GSO/GRO", senders=3, receivers=0),
+    Shape(name="three senders, rto, GSO/GRO", senders=3, receivers=0, beside=ONE_SENDER),
     Shape(name="100-byte records, rto, GSO/GRO", record_bytes=100, by_record=True),
     Shape(name="100-byte records, rto, GSO/GRO, lists of records", record_bytes=100, by_record=True, batches=False),
     Shape(name="one sender, two receivers in namespaces, rto, GSO/GRO", receivers=2, hosts=True),
@@ -73,19 +77,42 @@ class Place:
 
 
 async def run_throughput(
-    shapes: tuple[Shape, ...], *, seconds: float, warm_up: float, interface: str, progress: Progress
+    shapes: tuple[Shape, ...],
+    *,
+    seconds: float,
+    warm_up: float,
+    interface: str,
+    progress: Progress,
+    rounds: int = 1,
 ) -> list[Case]:
-    cases: list[Case] = []
-    ceilings: dict[tuple[object, ...], float] = {}
-    for shape in shapes:
-        if shape.hosts:
-            with hosts_on_a_bridge(shape.members) as hosts:
-                places = [Place(within=inside(host), interface=f"{SUBNET}.{n}") for n, host in enumerate(hosts, 1)]
-                cases.append(await _run_shape(shape, places, ceilings, seconds, warm_up, progress))
-        else:
-            places = [Place(interface=interface)] * shape.members
-            cases.append(await _run_shape(shape, places, ceilings, seconds, warm_up, progress))
-    return cases
+    """Every case once a round, so that what else the machine does meets all of them; of each the middle round."""
+    found: dict[str, list[Case]] = {shape.name: [] for shape in shapes}
+    for number in range(1, rounds + 1):
+        ceilings: dict[tuple[object, ...], float] = {}
+        for shape in shapes:
+
+            def tell(text: str, number: int = number) -> None:
+                progress(text if rounds == 1 else f"round {number} of {rounds}, {text}")
+
+            case = await _run_somewhere(shape, ceilings, seconds, warm_up, interface, tell)
+            found[shape.name].append(case)
+    return [middle_of(found[shape.name], found.get(shape.beside)) for shape in shapes]
+
+
+async def _run_somewhere(
+    shape: Shape,
+    ceilings: dict[tuple[object, ...], float],
+    seconds: float,
+    warm_up: float,
+    interface: str,
+    progress: Progress,
+) -> Case:
+    if not shape.hosts:
+        places = [Place(interface=interface)] * shape.members
+        return await _run_shape(shape, places, ceilings, seconds, warm_up, progress)
+    with hosts_on_a_bridge(shape.members) as hosts:
+        places = [Place(within=inside(host), interface=f"{SUBNET}.{n}") for n, host in enumerate(hosts, 1)]
+        return await _run_shape(shape, places, ceilings, seconds, warm_up, progress)
 
 
 async def _run_shape(

@@ -28,10 +28,13 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object with `
 Interface = Annotated[str, typer.Option(help="Name or address of the interface of members on this host.")]
 
 
-@bench.command(epilog="Example: intergroup bench throughput --seconds 5 --case rso --json")
+@bench.command(epilog="Example: intergroup bench throughput --seconds 3 --rounds 5 --case rso --json")
 def throughput(
     seconds: Annotated[float, typer.Option(min=1.5, max=3_600, help="How long members send in each case.")] = 5.0,
     warm_up: Annotated[float, typer.Option(min=0.1, help="Seconds at the start that do not count.")] = 1.0,
+    rounds: Annotated[
+        int, typer.Option(min=1, max=1_000, help="Times that all cases are run, in turn; medians are shown.")
+    ] = 1,
     case: Annotated[list[str] | None, typer.Option(help="Only cases whose name contains this; repeatable.")] = None,
     namespaces: Annotated[
         bool | None,
@@ -59,7 +62,9 @@ def throughput(
         raise ConfigError(f"no case matches; the cases are: {'; '.join(shape.name for shape in SHAPES)}")
     address = resolve_interface(interface).address
     cases = _watched(
-        lambda progress: run_throughput(shapes, seconds=seconds, warm_up=warm_up, interface=address, progress=progress)
+        lambda progress: run_throughput(
+            shapes, seconds=seconds, warm_up=warm_up, interface=address, progress=progress, rounds=rounds
+        )
     )
     if missing and not json:
         Console(stderr=True).print(f"Without the cases in namespaces: {missing}.")
