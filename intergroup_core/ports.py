@@ -48,6 +48,9 @@ class Control(Protocol):
     def placed(self, member: MemberId, site: SiteId, coordinator: SiteId | None) -> None:
         """Another member said where its site is."""
 
+    def exchanged(self, member: MemberId, round_trip_us: int) -> None:
+        """Another member answered a request of this one; the time between them, its own delay left out (R4)."""
+
     def acknowledge(self, epoch: int, upto: Timestamp, room: int, *, pressing: bool, now: Instant) -> None:
         """What this member has in an epoch and still takes; pressing while somebody's buffers wait for it."""
 

@@ -8,6 +8,7 @@ from intergroup_core.datapath.engines import Engines
 from intergroup_core.delivery.rso import ReliableSourceOrdered
 from intergroup_core.ids import Instant, MemberId, Service, timestamp_at
 from intergroup_core.wire.control import decode_change
+from intergroup_core.wire.exchange import Repair
 from intergroup_core.wire.membership import Add
 from intergroup_core.wire.messages import KeepAlive, RepairRequest
 from intergroup_core.wire.run import Run
@@ -26,12 +27,22 @@ class Incoming(Engines):
         counters = self.counters
         counters.frames_received += run.count
         counters.bytes_received += run.nbytes
+        if run.repair is not None:
+            self._measure(run.repair, now)
         if self.service is Service.UU and run.source != self.me:
             self._delivery.arrived(run)
             # Whatever the application saw comes before what it sends next, wherever it came from (D6).
             if run.last_timestamp <= timestamp_at(now.wall) + self._clock_bound:
                 self._clock.observe(run.last_timestamp)
         return self._take_run(run, now)
+
+    def _measure(self, repair: Repair, now: Instant) -> None:
+        """A repair that answers this member's own request tells how far away the one that sent it is (R4)."""
+        if self._control is None or repair.answers is None:
+            return
+        round_trip = repair.answers.round_trip_us(self.me, now.mono)
+        if round_trip is not None:
+            self._control.exchanged(repair.by, round_trip)
 
     def _take_run(self, run: Run, now: Instant) -> bool:
         multicast = self._multicast

@@ -12,6 +12,7 @@ from intergroup_core.ids import Instant, Service, format_member
 from intergroup_core.multicast.ranges import Span
 from intergroup_core.multicast.reliable import ReliableMulticast
 from intergroup_core.wire.control import encode_change
+from intergroup_core.wire.exchange import Exchange
 from intergroup_core.wire.membership import Change
 from intergroup_core.wire.run import Run
 
@@ -100,7 +101,7 @@ class Outgoing(Delivering):
             place = self._control.place if self._control is not None else None
             self.say(replace(due.request, place=place) if place is not None else due.request)
         for run in due.repairs:
-            self._repair(run)
+            self._repair(run, due.exchange)
         for frame in due.keepalives:
             self._repair_frame(frame)
         suspects: list[Suspect] = []
@@ -116,10 +117,10 @@ class Outgoing(Delivering):
         for source, wanted in self.order.blocked_on():
             multicast.want_promise(source, wanted, now.mono)
 
-    def _repair(self, run: Run) -> None:
+    def _repair(self, run: Run, exchange: Exchange | None) -> None:
         per_burst = max(1, self._config.send.burst_bytes // (run.frame_bytes + HEADER_BYTES))
         for start in range(0, run.count, per_burst):
-            data, segment = self._maker.repairs(run.frames[start : start + per_burst])
+            data, segment = self._maker.repairs(run.frames[start : start + per_burst], exchange)
             self.counters.repair_bytes_sent += len(data)
             self._effects.append(Multicast(data, segment))
 

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from intergroup_core.hierarchy.acknowledgments import Gathering
-from intergroup_core.hierarchy.peers import CLOCK_MASK, Peers, is_newer
+from intergroup_core.hierarchy.peers import Peers, is_newer
 from intergroup_core.hierarchy.roll import Roll
 from intergroup_core.hierarchy.search import Found
 from intergroup_core.ids import SiteId
+from intergroup_core.wire.exchange import CLOCK_MASK
 from intergroup_core.wire.hierarchy import (
     Acknowledgments,
     CoordinatorControl,

@@ -28,6 +28,9 @@ class GroupControl:
     def placed(self, member: MemberId, site: SiteId, coordinator: SiteId | None) -> None:
         self.distances.placed(member, site, coordinator)
 
+    def exchanged(self, member: MemberId, round_trip_us: int) -> None:
+        self.distances.exchanged(member, round_trip_us)
+
     def acknowledge(self, epoch: int, upto: Timestamp, room: int, *, pressing: bool, now: Instant) -> None:
         if self._epoch is not None and epoch != self._epoch:
             self._process.rename(GroupKey(self._group, self._epoch), GroupKey(self._group, epoch))

@@ -124,19 +124,28 @@ class Knowledge(Moving):
         """Whether it has missed so much time that it does not know any more who there is."""
         return now - self._now >= self.PAUSE_FACTOR * self._config.fault_ms * MILLISECOND
 
-    def distance_us(self, site: SiteId, coordinator: SiteId | None) -> int | None:
-        """The one-way delay to a site that is a child of a coordinator, or one itself (table 2.1)."""
+    def measured_us(self, site: SiteId) -> int | None:
+        """The one-way delay to a site with which this one has exchanged messages."""
         if site == self.me:
             return 0
+        groups = [attachment.siblings for attachment in self._attachments]
         if self._lead is not None:
-            for peers in (self._lead.children, self._lead.fellows):
-                known = peers.get(site)
-                if known is not None and known.distance_us is not None:
-                    return known.distance_us
-            if coordinator is not None:
-                fellow = self._lead.fellows.get(coordinator)
-                if fellow is not None:
-                    return fellow.distance_us
+            groups += [self._lead.children, self._lead.fellows]
+        for peers in groups:
+            known = peers.get(site)
+            if known is not None and known.distance_us is not None:
+                return known.distance_us
+        return None
+
+    def distance_us(self, site: SiteId, coordinator: SiteId | None) -> int | None:
+        """The one-way delay to a site that is a child of a coordinator, or one itself (table 2.1)."""
+        measured = self.measured_us(site)
+        if measured is not None:
+            return measured
+        if self._lead is not None and coordinator is not None:
+            fellow = self._lead.fellows.get(coordinator)
+            if fellow is not None:
+                return fellow.distance_us
         for attachment in self._attachments:
             distance = attachment.distance_to(site)
             if distance is None:

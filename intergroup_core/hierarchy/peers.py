@@ -6,13 +6,11 @@ from collections.abc import Iterator
 from itertools import islice
 
 from intergroup_core.ids import SiteId
-from intergroup_core.wire.hierarchy import CLOCK_BITS, Echoes, Spread
+from intergroup_core.wire.exchange import CLOCK_BITS, CLOCK_MASK, MAX_ROUND_TRIP_US, clock_at
+from intergroup_core.wire.hierarchy import Echoes, Spread
 
 MICROSECOND = 1_000
-CLOCK_MASK = (1 << CLOCK_BITS) - 1
 _HALF_CLOCK = 1 << CLOCK_BITS - 1
-MAX_ROUND_TRIP_US = 60_000_000
-"""Samples beyond it are nonsense, or a process that stood still."""
 NEARER_GAIN, FARTHER_GAIN = 1 / 4, 1 / 16
 """Weight of the newest sample: what is late for any other reason than distance only ever makes it longer."""
 MAX_STRETCH, STRETCH_US = 2, 1_000
@@ -20,14 +18,19 @@ MAX_STRETCH, STRETCH_US = 2, 1_000
 while answers late, and is no farther away for it."""
 
 
-def clock_at(mono_ns: int) -> int:
-    """A site's clock as control messages carry it."""
-    return mono_ns // MICROSECOND & CLOCK_MASK
-
-
 def is_newer(clock: int, other: int) -> bool:
     """Whether a clock reading of a site comes after another one of the same site."""
     return 0 < (clock - other & CLOCK_MASK) < _HALF_CLOCK
+
+
+def smoothed(distance_us: int | None, round_trip_us: int) -> int:
+    """A distance after one more round trip."""
+    sample = round_trip_us // 2
+    if distance_us is None:
+        return sample
+    believable = min(sample, MAX_STRETCH * distance_us + STRETCH_US)
+    gain = NEARER_GAIN if believable < distance_us else FARTHER_GAIN
+    return distance_us + round((believable - distance_us) * gain)
 
 
 class Known:
@@ -44,13 +47,7 @@ class Known:
         self.updated_at = now
 
     def sample(self, round_trip_us: int) -> None:
-        distance = round_trip_us // 2
-        if self.distance_us is None:
-            self.distance_us = distance
-        else:
-            believable = min(distance, MAX_STRETCH * self.distance_us + STRETCH_US)
-            gain = NEARER_GAIN if believable < self.distance_us else FARTHER_GAIN
-            self.distance_us += round((believable - self.distance_us) * gain)
+        self.distance_us = smoothed(self.distance_us, round_trip_us)
 
 
 class Peers:

@@ -11,12 +11,12 @@ from intergroup_core.hierarchy.attachment import Attachment
 from intergroup_core.hierarchy.determination import SelfDetermination
 from intergroup_core.hierarchy.interval import Interval
 from intergroup_core.hierarchy.leadership import Leadership
-from intergroup_core.hierarchy.peers import clock_at
 from intergroup_core.hierarchy.search import RingSearch
 from intergroup_core.hierarchy.states import ControlState
 from intergroup_core.hierarchy.voice import Voice
 from intergroup_core.ids import SiteId
 from intergroup_core.timers import Timers
+from intergroup_core.wire.exchange import clock_at
 from intergroup_core.wire.hierarchy import Acknowledgment, CutKey, GroupKey, Reach, SiteLeave
 
 MILLISECOND = 1_000_000

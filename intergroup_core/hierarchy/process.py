@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from intergroup_core.effects import ControlEffect, LocalGroup, Lost, OneSite
 from intergroup_core.hierarchy.deciding import Deciding
-from intergroup_core.hierarchy.peers import clock_at
 from intergroup_core.hierarchy.places import Timer
 from intergroup_core.hierarchy.states import ControlState
 from intergroup_core.ids import Instant
 from intergroup_core.timers import Timers
+from intergroup_core.wire.exchange import clock_at
 from intergroup_core.wire.hierarchy import (
     CoordinatorControl,
     CoordinatorLeave,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from intergroup_core.hierarchy.peers import CLOCK_MASK, MAX_ROUND_TRIP_US, clock_at
 from intergroup_core.ids import SiteId
+from intergroup_core.wire.exchange import CLOCK_MASK, MAX_ROUND_TRIP_US, clock_at
 from intergroup_core.wire.hierarchy import RingAnswer, RingQuery
 
 

@@ -9,11 +9,10 @@ from typing import TypeVar
 from intergroup_core.effects import Control, ControlEffect, CoordinatorGroup, Destination, LocalGroup
 from intergroup_core.hierarchy.attachment import Attachment
 from intergroup_core.hierarchy.leadership import Leadership
-from intergroup_core.hierarchy.peers import clock_at
 from intergroup_core.ids import MemberId, SiteId, group_tag
+from intergroup_core.wire.exchange import CLOCK_MASK, clock_at
 from intergroup_core.wire.frames import FrameMaker
 from intergroup_core.wire.hierarchy import (
-    CLOCK_BITS,
     Acknowledgments,
     CoordinatorControl,
     Cuts,
@@ -33,7 +32,7 @@ FIRST_ROWS, ROWS = 4, 12
 """Acknowledgments, and cuts, in the first part of a message and in each further one."""
 NAME_BYTES = 16
 """Of a site's name, as far as it travels with acknowledgments."""
-UNKNOWN = (1 << CLOCK_BITS) - 1
+UNKNOWN = CLOCK_MASK
 """Counted so long ago that it says nothing."""
 MICROSECOND = 1_000
 

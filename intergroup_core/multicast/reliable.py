@@ -15,6 +15,7 @@ from intergroup_core.multicast.reception import Reception
 from intergroup_core.multicast.repairs import RepairScheduler
 from intergroup_core.multicast.requests import RequestScheduler
 from intergroup_core.ports import Distances
+from intergroup_core.wire.exchange import Exchange, clock_at
 from intergroup_core.wire.header import MAX_SEQ
 from intergroup_core.wire.messages import KeepAlive, RepairRequest
 from intergroup_core.wire.run import Run
@@ -27,6 +28,8 @@ class RecoveryDue:
     request: RepairRequest | None = None
     repairs: list[Run] = field(default_factory=list)
     keepalives: list[bytes] = field(default_factory=list)
+    exchange: Exchange | None = None
+    """The request that the repairs answer."""
     given_up: list[Span | Promise] = field(default_factory=list)
 
 
@@ -182,7 +185,7 @@ class ReliableMulticast:
                 self._requests.overheard(requester, source, first, last, now)
             # What an earlier view left behind is kept for those that have not followed yet.
             for run in self.buffer.held(source, first, last):
-                self._repairs.requested(requester, source, run.seq, run.last_seq, now)
+                self._repairs.requested(requester, source, run.seq, run.last_seq, now, request.clock)
         for source, timestamp in request.promises:
             if source not in self.receptions:
                 # It left: its last frame says so, and whoever waits for more of it lacks that.
@@ -224,9 +227,11 @@ class ReliableMulticast:
                 view_tag=self._view_tag,
                 ranges=tuple((span.source, span.first, span.last) for span in asked.spans),
                 promises=tuple(asked.promises),
+                clock=clock_at(now),
             )
         due.given_up = asked.given_up
         repairs = self._repairs.tick(now)
+        due.exchange = repairs.exchange
         for span in repairs.spans:
             due.repairs += self.buffer.held(span.source, span.first, span.last)
         known = self._keepalives

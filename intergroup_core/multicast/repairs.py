@@ -11,6 +11,7 @@ from intergroup_core.multicast.adaptation import RepairAdaptation
 from intergroup_core.multicast.ranges import Disjoint, Span, coalesced, without
 from intergroup_core.ports import Distances
 from intergroup_core.timers import Timers
+from intergroup_core.wire.exchange import Exchange
 
 HOLD_DOWN_DISTANCES = 3
 """A request this soon after a repair was sent before that repair could arrive (SRM)."""
@@ -31,6 +32,9 @@ class _Answer:
     scheduled: int
     distance: int
     frames: int
+    requester: MemberId
+    clock: int
+    """When it was asked, by the requester's clock."""
     settled: bool = False
 
 
@@ -68,6 +72,8 @@ class RepairsDue:
 
     spans: list[Span] = field(default_factory=list)
     promises: list[MemberId] = field(default_factory=list)
+    exchange: Exchange | None = None
+    """The request that the last of these answers."""
 
     def __bool__(self) -> bool:
         return bool(self.spans or self.promises)
@@ -127,8 +133,10 @@ class RepairScheduler:
         self.suppressed = 0
         self.held_down = 0
 
-    def requested(self, requester: MemberId, source: MemberId, first: int, last: int, now_ns: int) -> None:
-        """A member asked for frames this one holds."""
+    def requested(
+        self, requester: MemberId, source: MemberId, first: int, last: int, now_ns: int, clock: int = 0
+    ) -> None:
+        """A member asked for frames this one holds, at a time by its own clock."""
         table = self._tables.get(source) or Disjoint()
         holes = table.uncovered(first, last)
         if not holes:
@@ -142,7 +150,7 @@ class RepairScheduler:
             return
         self._tables[source] = table
         self.window.scheduled()
-        answer = _Answer(now_ns, distance, sum(end - start + 1 for start, end in parts))
+        answer = _Answer(now_ns, distance, sum(end - start + 1 for start, end in parts), requester, clock)
         for start, end in parts:
             ticket = _Ticket(answer, source, start, end, self._draw(answer))
             table.add(ticket)
@@ -179,7 +187,7 @@ class RepairScheduler:
         if at is not None and at > now_ns - HOLD_DOWN_DISTANCES * distance and held <= timestamp:
             self.held_down += 1
             return
-        answer = _Answer(now_ns, distance, 1)
+        answer = _Answer(now_ns, distance, 1, requester, 0)
         ticket = self._promises[source] = _Ticket(answer, source, held, held, self._draw(answer), promise=True)
         self._timers.arm(ticket, ticket.due)
 
@@ -213,20 +221,22 @@ class RepairScheduler:
 
     def tick(self, now_ns: int) -> RepairsDue:
         """What is due and within the bandwidth; the rest stays due until the bandwidth allows it."""
-        due = RepairsDue()
         if now_ns < self._blocked_until:
-            return due
+            return RepairsDue()
+        promises: list[MemberId] = []
+        exchange: Exchange | None = None
         self._bucket.fill(now_ns)
         spans: list[Span] = []
         while now_ns >= self._blocked_until and (at := self._timers.next_deadline()) is not None and at <= now_ns:
             for ticket in self._timers.pop_due(at):
                 if ticket.promise:
-                    due.promises.append(ticket.source)
+                    promises.append(ticket.source)
                     self._repeat_promise(ticket, now_ns)
                 else:
                     spans.extend(self._repeat(ticket, now_ns))
-        due.spans.extend(coalesced(spans))
-        return due
+                    answer = ticket.answer
+                    exchange = Exchange.of(answer.requester, answer.clock, now_ns - answer.scheduled)
+        return RepairsDue(spans=list(coalesced(spans)), promises=promises, exchange=exchange)
 
     def _repeat(self, ticket: _Ticket, now_ns: int) -> list[Span]:
         frames = min(ticket.last - ticket.first + 1, self._bucket.frames())

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from intergroup_core.effects import Control, ControlEffect, Listen, Lost
 from intergroup_core.hierarchy.process import ControlProcess
 from intergroup_core.ids import Instant, SiteId, Timestamp, timestamp_at
-from intergroup_core.wire.hierarchy import CLOCK_BITS, GroupKey, HierarchyMessage, LocalControl
+from intergroup_core.wire.exchange import CLOCK_BITS
+from intergroup_core.wire.hierarchy import GroupKey, HierarchyMessage, LocalControl
 
 if TYPE_CHECKING:
     from intergroup_core.sim.sites import SimSites

@@ -6,7 +6,6 @@ Membership is live unless `--fixed` asks for one view for ever.
 from __future__ import annotations
 
 import argparse
-import gc
 import sys
 import time
 import traceback
@@ -23,6 +22,7 @@ from intergroup_core.sim.faults import FAULT_NAMES
 from intergroup_core.sim.live_plan import LIVE_FAULT_NAMES
 from intergroup_core.sim.outcome import TOTALS, play
 from intergroup_core.sim.scenario import DELIVERIES, Scenario
+from intergroup_core.sim.scheduler import collect_seldom
 
 WORST_LOSS = 0.3
 LEAST_MESSAGES = 1_000
@@ -30,8 +30,6 @@ LIVE_MESSAGES = 500
 LIVE_SECONDS = 20.0
 CHUNK = 4
 """Seeds a process takes at once."""
-GARBAGE = 50_000
-"""Objects between two looks for garbage: a trace grows by thousands that all stay."""
 
 
 def mixed_scenario(seed: int) -> Scenario:
@@ -190,7 +188,7 @@ def _spread(values_ns: list[int]) -> str:
 
 def run_scenarios(scenarios: list[Scenario]) -> Tally:
     """Play scenarios one after the other in this process."""
-    gc.set_threshold(GARBAGE)
+    collect_seldom()
     tally = Tally()
     for scenario in scenarios:
         tally.runs += 1

@@ -9,6 +9,7 @@ from typing import Any
 from intergroup_core.ids import timestamp_at
 from intergroup_core.sim.control_site import SECOND, WALL_START
 from intergroup_core.sim.hierarchy_scenario import HierarchyScenario
+from intergroup_core.sim.scheduler import collect_seldom
 from intergroup_core.sim.sites import SimSites, Traffic
 from intergroup_core.sim.upheavals import Upheavals
 
@@ -62,6 +63,7 @@ class HierarchyOutcome:
 
 def play(scenario: HierarchyScenario) -> HierarchyOutcome:
     """Start it, trouble it, leave it in peace, and judge."""
+    collect_seldom()
     sites = scenario.build()
     if not scenario.faults:
         return judge(scenario, sites, scenario.duration)

@@ -93,6 +93,8 @@ class LiveCluster:
         """What each site made durable."""
         self.processes: list[LiveMember] = []
         """All that ever ran, in the order of their starts."""
+        self.recoveries: list[tuple[int, int]] = []
+        """Of every loss that was made good: when it was, and how long it had been known."""
         self.settling_ns = 0
         """Time from the end of all trouble until connected senders were in one view of themselves, for good."""
         self.ended = False
@@ -156,6 +158,10 @@ class LiveCluster:
         site = seat.site or seat.name
         control = self._control_of(index, life, clock)
         here = None if control is None else GroupControl(control.process, GROUP, self._distance_start_ns)
+
+        def recovered(source: MemberId, waited_ns: int, distance_ns: int) -> None:
+            self.recoveries.append((self.scheduler.now, waited_ns))
+
         endpoint = Endpoint(
             me=me,
             name=seat.name,
@@ -169,6 +175,7 @@ class LiveCluster:
             sender=seat.sender,
             site=site,
             record=self.store.get(site),
+            recovered=recovered,
         )
         member = LiveMember(
             wants_to_send=seat.sender,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import heapq
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +11,15 @@ from intergroup_core.errors import IntergroupError
 
 MAX_EVENTS_AT_ONCE = 100_000
 """Events that may share one instant before the simulation is taken for stuck."""
+
+
+GARBAGE = 50_000
+"""Objects between two looks for garbage: a simulation makes thousands that all stay."""
+
+
+def collect_seldom() -> None:
+    """For a process that does nothing but simulate."""
+    gc.set_threshold(GARBAGE)
 
 
 class SimulationStuck(IntergroupError):

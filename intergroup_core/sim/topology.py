@@ -16,6 +16,18 @@ def scattered(members: int, rng: Random, *, nearest_ns: int, furthest_ns: int) -
     return [[nearest_ns + round(span * math.dist(one, other)) for other in places] for one in places]
 
 
+def clustered(members: int, rng: Random, *, clusters: int) -> Delays:
+    """Members in turn in one of several places: 1 to 5 ms from each other there, 20 to 100 ms between places."""
+    inside = [rng.randint(1_000_000, 5_000_000) for _ in range(clusters)]
+    between = scattered(clusters, rng, nearest_ns=20_000_000, furthest_ns=100_000_000)
+
+    def delay(one: int, other: int) -> int:
+        here, there = one % clusters, other % clusters
+        return inside[here] if here == there else between[here][there]
+
+    return [[0 if one == other else delay(one, other) for other in range(members)] for one in range(members)]
+
+
 def star(spokes_ns: Sequence[int]) -> Delays:
     """Members around a hub: two are as far apart as their spokes are long together."""
     return [[0 if i == j else one + other for j, other in enumerate(spokes_ns)] for i, one in enumerate(spokes_ns)]

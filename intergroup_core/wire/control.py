@@ -9,6 +9,7 @@ from typing import Any
 import msgpack
 
 from intergroup_core.ids import MemberId, ViewId
+from intergroup_core.wire.exchange import CLOCK_MASK
 from intergroup_core.wire.fields import (
     BadBody,
     activation,
@@ -128,7 +129,9 @@ def encode_control(message: ControlMessage) -> tuple[FrameType, bytes]:
     """The frame type and body of a control message."""
     if isinstance(message, RepairRequest):
         asked: list[object] = [message.ranges, message.promises]
-        return FrameType.REQUEST, msgpack.packb(asked if message.place is None else [*asked, message.place])
+        if message.place is not None or message.clock:
+            asked += [message.place, message.clock]
+        return FrameType.REQUEST, msgpack.packb(asked)
     if isinstance(message, Report):
         report: list[object] = [message.serial, message.acknowledged, message.contiguous, message.room_frames]
         if message.live is not None:
@@ -191,13 +194,17 @@ def decode_change(body: bytes) -> Change | None:
 
 
 def _decode_request(sender: MemberId, view_tag: int, fields: Any) -> RepairRequest:
-    ranges, promises, *at = array(fields)
+    ranges, promises, *more = array(fields)
+    at, clock = array(more, 2) if more else (None, 0)
+    if integer(clock) > CLOCK_MASK:
+        raise BadBody
     return RepairRequest(
         requester=sender,
         view_tag=view_tag,
         ranges=many(span)(ranges),
         promises=many(promise)(promises),
-        place=place(array(at, 1)[0]) if at else None,
+        place=None if at is None else place(at),
+        clock=clock,
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from intergroup_core.config import HEADER_BYTES
 from intergroup_core.ids import MemberId, Timestamp
 from intergroup_core.wire.checksum import Words, seal_frame, seal_frames
+from intergroup_core.wire.exchange import Exchange
 from intergroup_core.wire.header import (
     FLAG_SHIFT,
     FRAGMENT_SHIFT,
@@ -134,7 +135,7 @@ class FrameMaker:
         words = np.frombuffer(frame, dtype=np.uint64).reshape(1, -1)
         return frame, Run(self.sender, seq, timestamp, self.view_tag, words, 0, [0], [len(body)], change=True)
 
-    def repairs(self, stored: Words) -> tuple[memoryview, int]:
+    def repairs(self, stored: Words, exchange: Exchange | None = None) -> tuple[memoryview, int]:
         """Stored frames of equal size, each verbatim inside a Repair frame (R5); the bytes and the segment."""
         count, inner = stored.shape
         words = HEADER_WORDS + inner
@@ -143,7 +144,7 @@ class FrameMaker:
         frames[:, 1] = self.view_tag | (inner * 8) << LENGTH_SHIFT
         frames[:, 2] = self.group_tag
         frames[:, 3] = self.sender
-        frames[:, 4:HEADER_WORDS] = 0
+        frames[:, 4:HEADER_WORDS] = exchange.packed() if exchange is not None else 0
         frames[:, HEADER_WORDS:] = stored
         seal_frames(frames)
         return frames.reshape(-1).data.cast("B"), words * 8

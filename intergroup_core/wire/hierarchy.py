@@ -12,10 +12,6 @@ from typing import NamedTuple
 
 from intergroup_core.ids import MemberId, SiteId, Timestamp
 
-CLOCK_BITS = 32
-"""Control messages carry their sender's clock in microseconds modulo 2^32: an hour, where round trips take a second."""
-
-
 ANY_ROOM = 1 << 40
 """Frames of a member that takes anything."""
 

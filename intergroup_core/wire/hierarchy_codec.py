@@ -9,6 +9,7 @@ from typing import Any
 import msgpack
 
 from intergroup_core.ids import SiteId
+from intergroup_core.wire.exchange import CLOCK_MASK
 from intergroup_core.wire.fields import (
     BadBody,
     array,
@@ -23,7 +24,6 @@ from intergroup_core.wire.fields import (
 )
 from intergroup_core.wire.header import FrameType
 from intergroup_core.wire.hierarchy import (
-    CLOCK_BITS,
     Acknowledgment,
     CoordinatorControl,
     CoordinatorLeave,
@@ -41,7 +41,7 @@ from intergroup_core.wire.hierarchy import (
 MAX_PARTS = 256
 MAX_SITES = 1_000_000
 """Sites that any count may speak of."""
-_MAX_CLOCK = (1 << CLOCK_BITS) - 1
+_MAX_CLOCK = CLOCK_MASK
 _MAX_TAG = (1 << 64) - 1
 
 

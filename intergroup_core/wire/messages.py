@@ -34,6 +34,8 @@ class RepairRequest:
     ranges: tuple[tuple[MemberId, int, int], ...]
     promises: tuple[tuple[MemberId, Timestamp], ...] = ()
     place: Place | None = None
+    clock: int = 0
+    """When it was asked, by the requester's clock, which repairs give back (R4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

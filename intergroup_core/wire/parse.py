@@ -19,6 +19,7 @@ from intergroup_core.counters import Counters
 from intergroup_core.ids import MAX_TIMESTAMP, MemberId, Timestamp
 from intergroup_core.wire.checksum import Words, check_frame, check_frames
 from intergroup_core.wire.control import decode_change, decode_control
+from intergroup_core.wire.exchange import Exchange, Repair
 from intergroup_core.wire.header import (
     FLAG_SHIFT,
     FRAGMENT_SHIFT,
@@ -119,7 +120,7 @@ def _blocks(spans: list[tuple[int, int, int]]) -> Iterator[tuple[int, int, int]]
         yield at, total, size
 
 
-def _parse_frame(frame: Words, group_tag: int, counters: Counters, repairer: int | None) -> Parsed | None:
+def _parse_frame(frame: Words, group_tag: int, counters: Counters, repair: Repair | None) -> Parsed | None:
     size = len(frame) * 8
     if size < HEADER_BYTES:
         counters.drop("length")
@@ -164,7 +165,7 @@ def _parse_frame(frame: Words, group_tag: int, counters: Counters, repairer: int
             fragment,
             ends,
             lengths,
-            repairer is not None,
+            repair,
             change,
         )
     if kind == FrameType.KEEP_ALIVE:
@@ -174,13 +175,15 @@ def _parse_frame(frame: Words, group_tag: int, counters: Counters, repairer: int
             timestamp=Timestamp(timestamp),
             view_tag=view_tag,
             frame=frame.tobytes(),
-            repaired=repairer is not None,
+            repaired=repair is not None,
         )
-    if repairer is not None:
+    if repair is not None:
         counters.drop("nested")
         return None
     if kind == FrameType.REPAIR:
-        return _parse_frame(frame[HEADER_WORDS:], group_tag, counters, sender)
+        answered = Exchange.unpacked(seq, timestamp)
+        inside = frame[HEADER_WORDS:]
+        return _parse_frame(inside, group_tag, counters, Repair(MemberId(sender), answered))
     if FrameType.REQUEST <= kind <= FrameType.FAREWELL:
         body = frame.view(np.uint8)[HEADER_BYTES : HEADER_BYTES + length].tobytes()
         message = decode_control(FrameType(kind), MemberId(sender), view_tag, body)
@@ -197,28 +200,28 @@ def _parse_frame(frame: Words, group_tag: int, counters: Counters, repairer: int
     return None
 
 
-def _parse_frames(frames: Words, group_tag: int, counters: Counters, repairer: int | None) -> Iterator[Parsed]:
+def _parse_frames(frames: Words, group_tag: int, counters: Counters, repair: Repair | None) -> Iterator[Parsed]:
     """Many frames of one size: data and repairs by vector, anything else one by one."""
     head = np.ascontiguousarray(frames[:, :HEADER_WORDS].T)
     sound = check_frames(frames, head[0])
     breaks = (head[2:, 1:] - head[2:, :-1] != _RUN_STEP).any(axis=0).nonzero()[0]
     if not sound.all() or len(breaks) * FEW > len(frames):
-        yield from _parse_mixed(frames, head, sound, group_tag, counters, repairer)
+        yield from _parse_mixed(frames, head, sound, group_tag, counters, repair)
         return
     ends = (head[0] >> _U32 != _FULL_DATA).nonzero()[0].tolist()
     start = 0
     for stop in [*(breaks + 1).tolist(), len(frames)]:
         inside = ends[bisect_left(ends, start) : bisect_left(ends, stop)]
         here, piece = head[:, start:stop], frames[start:stop]
-        run = _one_run(piece, here, [end - start for end in inside], group_tag, repairer)
+        run = _one_run(piece, here, [end - start for end in inside], group_tag, repair)
         if run is not None:
             yield run
         else:
-            yield from _parse_mixed(piece, here, sound[start:stop], group_tag, counters, repairer)
+            yield from _parse_mixed(piece, here, sound[start:stop], group_tag, counters, repair)
         start = stop
 
 
-def _one_run(frames: Words, head: Words, ends: list[int], group_tag: int, repairer: int | None) -> Run | None:
+def _one_run(frames: Words, head: Words, ends: list[int], group_tag: int, repair: Repair | None) -> Run | None:
     """The usual case: frames that continue each other and of which few end a message."""
     count = len(frames)
     body = frames.shape[1] * 8 - HEADER_BYTES
@@ -247,11 +250,11 @@ def _one_run(frames: Words, head: Words, ends: list[int], group_tag: int, repair
                 return None
             lengths.append(length)
         start, first = end + 1, 0
-    return Run(MemberId(source), seq, timestamp, view_tag, frames, fragment, ends, lengths, repairer is not None)
+    return Run(MemberId(source), seq, timestamp, view_tag, frames, fragment, ends, lengths, repair)
 
 
 def _parse_mixed(
-    frames: Words, head: Words, good: NDArray[np.bool_], group_tag: int, counters: Counters, repairer: int | None
+    frames: Words, head: Words, good: NDArray[np.bool_], group_tag: int, counters: Counters, repair: Repair | None
 ) -> Iterator[Parsed]:
     """Several senders, several runs, or something that is not sound data among them."""
     body = frames.shape[1] * 8 - HEADER_BYTES
@@ -265,11 +268,11 @@ def _parse_mixed(
     good &= head[3] != 0
     good &= body <= MAX_STORED_BYTES - HEADER_BYTES
     if not good.all():
-        yield from _sort_out(frames, good, group_tag, counters, repairer)
+        yield from _sort_out(frames, good, group_tag, counters, repair)
         return
     fragment = head[1] >> _U48
     for start, stop in _stretches(head, fragment, last):
-        yield _make_run(frames, head, fragment, length, last, start, stop, repairer)
+        yield _make_run(frames, head, fragment, length, last, start, stop, repair)
 
 
 def _stretches(head: Words, fragment: Words, last: NDArray[np.bool_]) -> list[tuple[int, int]]:
@@ -291,7 +294,7 @@ def _make_run(
     last: NDArray[np.bool_],
     start: int,
     stop: int,
-    repairer: int | None,
+    repair: Repair | None,
 ) -> Run:
     ends = np.flatnonzero(last[start:stop])
     return Run(
@@ -303,28 +306,35 @@ def _make_run(
         int(fragment[start]),
         ends.tolist(),
         length[start:stop][ends].tolist(),
-        repairer is not None,
+        repair,
     )
 
 
 def _sort_out(
-    frames: Words, good: NDArray[np.bool_], group_tag: int, counters: Counters, repairer: int | None
+    frames: Words, good: NDArray[np.bool_], group_tag: int, counters: Counters, repair: Repair | None
 ) -> Iterator[Parsed]:
     """A buffer in which not every frame is sound data: sound stretches by vector, the others one at a time."""
-    if repairer is None and not good.any() and _all_repairs(frames, group_tag):
+    if repair is None and not good.any() and _all_repairs(frames, group_tag):
         inner = frames[:, HEADER_WORDS:]
-        yield from _parse_frames(inner, group_tag, counters, int(frames[0, 3]))
+        yield from _parse_frames(inner, group_tag, counters, _repair_of(frames))
         return
     edges = np.flatnonzero(good[1:] != good[:-1]) + 1
     bounds = [0, *edges.tolist(), len(good)]
     for start, stop in itertools.pairwise(bounds):
         if good[start] and stop - start > 1:
-            yield from _parse_frames(frames[start:stop], group_tag, counters, repairer)
+            yield from _parse_frames(frames[start:stop], group_tag, counters, repair)
             continue
         for index in range(start, stop):
-            parsed = _parse_frame(np.ascontiguousarray(frames[index]), group_tag, counters, repairer)
+            parsed = _parse_frame(np.ascontiguousarray(frames[index]), group_tag, counters, repair)
             if parsed is not None:
                 yield parsed
+
+
+def _repair_of(frames: Words) -> Repair:
+    """Who sent these repairs and in answer to what, where that is the same for all of them."""
+    sender, seq, timestamp = frames[0, 3:HEADER_WORDS].tolist()
+    alike = bool((frames[:, 3:HEADER_WORDS] == frames[0, 3:HEADER_WORDS]).all())
+    return Repair(MemberId(sender), Exchange.unpacked(seq, timestamp) if alike else None)
 
 
 def _all_repairs(frames: Words, group_tag: int) -> bool:

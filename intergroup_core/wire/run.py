@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from intergroup_core.config import HEADER_BYTES
 from intergroup_core.ids import MemberId, Timestamp
 from intergroup_core.wire.checksum import Words
+from intergroup_core.wire.exchange import Repair
 
 Bytes = NDArray[np.uint8]
 
@@ -27,7 +28,7 @@ class Run:
         "ends",
         "fragment",
         "frames",
-        "repaired",
+        "repair",
         "seq",
         "source",
         "timestamp",
@@ -44,7 +45,7 @@ class Run:
         fragment: int,
         ends: list[int],
         end_lengths: list[int],
-        repaired: bool = False,
+        repair: Repair | None = None,
         change: bool = False,
     ) -> None:
         self.source = source
@@ -56,8 +57,12 @@ class Run:
         self.fragment = fragment
         self.ends = ends
         self.end_lengths = end_lengths
-        self.repaired = repaired
+        self.repair = repair
         self.change = change
+
+    @property
+    def repaired(self) -> bool:
+        return self.repair is not None
 
     @property
     def last_seq(self) -> int:
@@ -100,7 +105,7 @@ class Run:
             fragment,
             ends,
             lengths,
-            self.repaired,
+            self.repair,
             self.change,
         )
 

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from intergroup_core.counters import Counters
-from intergroup_core.ids import MemberId, Timestamp, ViewId, group_tag
+from intergroup_core.ids import MemberId, SiteId, Timestamp, ViewId, group_tag
 from intergroup_core.membership.quorum import Pending, QuorumRecord
 from intergroup_core.wire.control import decode_change, encode_change, encode_control
+from intergroup_core.wire.exchange import Exchange, Repair
 from intergroup_core.wire.frames import FrameMaker
 from intergroup_core.wire.header import FrameType
 from intergroup_core.wire.hierarchy_codec import HIERARCHY_TYPES
@@ -59,6 +60,7 @@ ASKED = RepairRequest(
     ranges=((OTHER, 5, 9), (SENDER, 1, (1 << 48) - 1)),
     promises=((OTHER, TIMESTAMP),),
 )
+TIMED = replace(ASKED, place=(SiteId(7), None), clock=0xC0FFEE42)
 TOLD = Report(
     member=SENDER,
     view_tag=VIEW_TAG,
@@ -175,9 +177,9 @@ def a_change(change: Change) -> bytes:
     return MAKER.change(encode_change(change), SEQ, TIMESTAMP)[0]
 
 
-def a_repaired_message() -> bytes:
+def a_repaired_message(exchange: Exchange | None = None) -> bytes:
     run = MAKER.message(pack_records(PADDED), SEQ, TIMESTAMP).runs[0]
-    data, segment = OTHER_MAKER.repairs(run.frames[:2])
+    data, segment = OTHER_MAKER.repairs(run.frames[:2], exchange)
     assert segment == 128 + 48
     return bytes(data)
 
@@ -188,8 +190,10 @@ ENCODED: dict[str, Callable[[], bytes]] = {
     "data-padded": lambda: a_burst(PADDED),
     "keep-alive": a_keepalive,
     "request": lambda: a_control(ASKED),
+    "request-timed": lambda: a_control(TIMED),
     "report": lambda: a_control(TOLD),
     "repair-of-data": a_repaired_message,
+    "repair-in-answer": lambda: a_repaired_message(Exchange.of(SENDER, 0xC0FFEE42, 1_500_000)),
     "repair-of-keep-alive": lambda: OTHER_MAKER.repair(a_keepalive()),
     "report-live": lambda: a_control(LIVE),
     "repair-of-change": lambda: OTHER_MAKER.repair(a_change(CHANGES["change-leave"])),
@@ -248,6 +252,7 @@ def test_the_keep_alive_on_file_is_read() -> None:
 
 def test_the_request_and_the_reports_on_file_are_read() -> None:
     assert parsed_golden("request") == [ASKED]
+    assert parsed_golden("request-timed") == [TIMED]
     assert parsed_golden("report") == [TOLD]
     assert parsed_golden("report-live") == [LIVE]
 
@@ -278,6 +283,11 @@ def test_the_repairs_on_file_carry_the_stored_frames_verbatim() -> None:
     (run,) = parsed_golden("repair-of-data")
     assert isinstance(run, Run)
     assert (run.source, run.seq, run.repaired) == (SENDER, SEQ, True)
+    assert run.frames.tobytes() == b"".join(stored)
+    assert run.repair == Repair(OTHER, None)
+    (run,) = parsed_golden("repair-in-answer")
+    assert isinstance(run, Run)
+    assert run.repair == Repair(OTHER, Exchange(SENDER & 0xFFFFFFFF, 0xC0FFEE42, 1_500))
     assert run.frames.tobytes() == b"".join(stored)
     (left,) = golden("change-leave")
     (run,) = parsed_golden("repair-of-change")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from intergroup_core.config import Config
+from intergroup_core.hierarchy.distances import MeasuredDistances
 from intergroup_core.hierarchy.group import GroupControl
 from intergroup_core.hierarchy.process import ControlProcess
 from intergroup_core.ids import Instant, MemberId, SiteId, Timestamp
@@ -74,3 +75,34 @@ def test_distances_are_the_configured_one_until_a_place_is_known_and_measured() 
     assert control.distances.to(member) == 500_000
     control.placed(member, process.me, process.me)
     assert control.distances.to(member) == 0
+
+
+class FewWays:
+    """A hierarchy in which one site is near and another behind a coordinator."""
+
+    NEAR, FAR, COORDINATOR = SiteId(1), SiteId(2), SiteId(3)
+
+    def measured_us(self, site: SiteId) -> int | None:
+        return 700 if site == self.NEAR else None
+
+    def distance_us(self, site: SiteId, coordinator: SiteId | None) -> int | None:
+        return self.measured_us(site) or (9_000 if coordinator == self.COORDINATOR else None)
+
+
+def test_an_exchange_seeds_what_is_unknown_and_refines_what_goes_by_coordinators() -> None:
+    distances = MeasuredDistances(FewWays(), 500_000)
+    distances.exchanged(A, 20_000)
+    assert distances.to(A) == 10_000_000
+    distances.placed(A, FewWays.FAR, FewWays.COORDINATOR)
+    assert distances.to(A) == 10_000_000
+    distances.exchanged(A, 12_000)
+    assert distances.to(A) == 9_000_000
+    distances.placed(B, FewWays.FAR, FewWays.COORDINATOR)
+    assert distances.to(B) == 9_000_000
+
+
+def test_what_two_sites_measured_of_each_other_comes_before_an_exchange() -> None:
+    distances = MeasuredDistances(FewWays(), 500_000)
+    distances.exchanged(A, 20_000)
+    distances.placed(A, FewWays.NEAR, FewWays.COORDINATOR)
+    assert distances.to(A) == 700_000

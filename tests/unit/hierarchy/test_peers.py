@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from intergroup_core.hierarchy.peers import CLOCK_MASK, MAX_ROUND_TRIP_US, Known, Peers, clock_at, is_newer
+from intergroup_core.hierarchy.peers import Known, Peers, is_newer
+from intergroup_core.wire.exchange import CLOCK_MASK, MAX_ROUND_TRIP_US, clock_at
 from tests.hierarchy_builders import CHIEF, MS, OTHER, THIRD, S, T, clock
 
 

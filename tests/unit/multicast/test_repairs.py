@@ -11,6 +11,7 @@ from intergroup_core.ids import MemberId, Timestamp
 from intergroup_core.multicast.ranges import Span
 from intergroup_core.multicast.repairs import RepairScheduler
 from intergroup_core.ports import ConstantDistance
+from intergroup_core.wire.exchange import Exchange
 
 MS = 1_000_000
 T0 = 10_000 * MS
@@ -44,6 +45,14 @@ def test_what_was_asked_for_is_repaired_when_its_timer_expires() -> None:
     assert scheduler.tick(at).spans == [Span(ANN, 5, 9)]
     assert scheduler.next_deadline() is None
     assert (scheduler.repairs_sent, scheduler.frames_sent) == (1, 5)
+
+
+def test_a_repair_names_the_request_it_answers_and_how_long_that_has_waited() -> None:
+    scheduler = a_scheduler()
+    scheduler.requested(BOB, ANN, 5, 9, T0, 4_711)
+    at = deadline(scheduler)
+    assert scheduler.tick(at).exchange == Exchange(BOB, 4_711, (at - T0) // 1_000)
+    assert scheduler.tick(at).exchange is None
 
 
 def test_what_is_scheduled_is_not_scheduled_twice() -> None:

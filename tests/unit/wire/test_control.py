@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from intergroup_core.ids import MAX_TIMESTAMP, MemberId, Timestamp
 from intergroup_core.wire.control import decode_control, encode_control
+from intergroup_core.wire.exchange import CLOCK_MASK
 from intergroup_core.wire.fields import MAX_ITEMS
 from intergroup_core.wire.header import MAX_SEQ, FrameType
 from intergroup_core.wire.messages import LiveReport, RepairRequest, Report
@@ -36,6 +37,7 @@ requests = st.builds(
     ranges=st.lists(spans(), max_size=80).map(tuple),
     promises=st.lists(st.tuples(members, timestamps), max_size=20).map(tuple),
     place=places,
+    clock=st.integers(0, CLOCK_MASK),
 )
 reports = st.builds(
     Report,
@@ -114,7 +116,10 @@ def test_the_bodies_that_the_next_tests_spoil_are_good() -> None:
         [[], [], [A]],
         [[], [], [0, A]],
         [[], [], [A, 0]],
-        [[], [], [A, B], 1],
+        [[], [], [A, B]],
+        [[], [], [A, B], -1],
+        [[], [], [A, B], CLOCK_MASK + 1],
+        [[], [], [A, B], 1, 1],
         [[[A, 1, 5]] * (MAX_ITEMS + 1), []],
     ],
 )
