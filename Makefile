@@ -50,9 +50,10 @@ bench: venv  ## goodput and latency next to the raw socket ceiling of the same r
 	$(BIN)/intergroup bench throughput
 	$(BIN)/intergroup bench latency
 
-figures: venv  ## what membership, churn and the hierarchy cost, by simulation: tables and picture of docs/protocol.md
+figures: venv  ## what membership, churn, recovery and the hierarchy cost, by simulation: tables and picture of docs/protocol.md
 	$(BIN)/python -m intergroup_core.sim.costs
 	$(BIN)/python -m intergroup_core.sim.churn
+	$(BIN)/python -m intergroup_core.sim.recovery
 	$(BIN)/python -m intergroup_core.sim.hierarchy_figures --json docs/hierarchy.json
 	$(BIN)/python docs/hierarchy_figures.py
 

@@ -8,6 +8,7 @@ import time
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from intergroup_core.api.blocking import BlockingMember
 from intergroup_core.api.blocking import open as open_member
@@ -40,7 +41,8 @@ def members(
     Example: intergroup members prices --json
     """
     settings = network_config(config, interface, transport, peers)
-    with leaving_on_signals(), open_member(group, reads=False, config=settings) as member:
+    waiting = Console(stderr=True).status(f"listening to who is in {group}")
+    with leaving_on_signals(), waiting, open_member(group, reads=False, config=settings) as member:
         answered = _has_view(member, timeout)
         if answered:
             # No event says that every receiver has been heard: each reports once in its idle time, so wait that long.

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from intergroup_core.errors import ConfigError
 from intergroup_core.sim.hierarchy_outcome import HierarchyOutcome
@@ -128,7 +129,8 @@ def sim(
 
 
 def _sim_hierarchy(scenario: HierarchyScenario, as_json: bool) -> None:
-    outcome = play_hierarchy(scenario)
+    with Console(stderr=True).status("") as status:
+        outcome = play_hierarchy(scenario, status.update)
     print(json.dumps(outcome.to_json()) if as_json else _hierarchy_shown(outcome))
     if outcome.violations:
         typer.echo(f"replay with: {scenario.command()}", err=True)

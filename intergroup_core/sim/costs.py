@@ -20,6 +20,8 @@ from intergroup_core.sim.live_cluster import LiveCluster, Seat
 SENDERS = (2, 4, 8, 16)
 RECEIVERS = (0, 10, 100, 1_000)
 LIMIT_NS = 60 * SECOND
+LATER_NS = 1_500 * MILLISECOND
+"""Messages count for so long after everybody has installed the view: one that leaves says farewell after lingering."""
 JOIN_EVERY_NS = 5 * MILLISECOND
 """Receivers come one after the other: their calls are not what is measured."""
 
@@ -66,7 +68,7 @@ def _calm() -> Config:
     config = Config.test()
     return replace(
         config,
-        report=replace(config.report, idle_ms=20_000.0),
+        report=replace(config.report, busy_ms=5_000.0, idle_ms=20_000.0),
         membership=replace(config.membership, silence_ms=86_400_000.0, forget_ms=600_000.0),
     )
 
@@ -80,7 +82,7 @@ def _cost(
     begin()
     _until(cluster, lambda: _views_of(cluster, expected))
     took = (cluster.scheduler.now - began) / MILLISECOND
-    cluster.run_for(200 * MILLISECOND)
+    cluster.run_for(LATER_NS)
     messages, size, quiet, reports = (now - then for now, then in zip(_said(cluster), before, strict=True))
     return Cost(change, senders, receivers, messages, size, quiet, reports, took)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
@@ -61,15 +62,15 @@ class HierarchyOutcome:
         return {"seed": self.scenario.seed, "control": control, **said, "violations": list(self.violations)}
 
 
-def play(scenario: HierarchyScenario) -> HierarchyOutcome:
+def play(scenario: HierarchyScenario, progress: Callable[[str], None] | None = None) -> HierarchyOutcome:
     """Start it, trouble it, leave it in peace, and judge."""
     collect_seldom()
-    sites = scenario.build()
+    sites = scenario.build(progress)
     if not scenario.faults:
         return judge(scenario, sites, scenario.duration)
     end = sites.scheduler.now + round(scenario.duration * SECOND)
     Upheavals(sites, scenario.faults, end)
-    sites.scheduler.run_until(end)
+    sites.run((end - sites.scheduler.now) / SECOND)
     calm(sites)
     return judge(scenario, sites)
 

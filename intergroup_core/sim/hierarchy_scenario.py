@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from random import Random
 
@@ -71,7 +72,7 @@ class HierarchyScenario:
                 said.append(f"{flag} {','.join(value) if isinstance(value, tuple) else value}")
         return " ".join(said)
 
-    def build(self) -> SimSites:
+    def build(self, progress: Callable[[str], None] | None = None) -> SimSites:
         """The sites, started as this run starts them."""
         rng = Random(f"{self.seed}/hierarchy")
         sites = SimSites(
@@ -82,6 +83,7 @@ class HierarchyScenario:
             dup=self.dup,
             reorder=self.reorder,
             groups=self.groups,
+            progress=progress,
         )
         behind = set(rng.sample(range(self.sites), min(LAGGARDS, self.sites)))
         between = 0 if self.at_once else round(min(START_S, 0.1 * self.sites) * SECOND) // self.sites

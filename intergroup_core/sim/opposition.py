@@ -30,7 +30,7 @@ MOMENTS = (
 
 def opposition(at: int, until: int, seats: int, rng: Random) -> list[Fault | Change]:
     """One of its plans, beginning and ending at these times."""
-    plans = (_choosy, _choosy, _unrecovered, _deaf_to_repair, _lagging, _moment, _moment)
+    plans = (_choosy, _choosy, _unrecovered, _deaf_to_repair, _lagging, _moment, _moment, _hasty, _hasty)
     return rng.choice(plans)(at, until, seats, rng)
 
 
@@ -127,6 +127,32 @@ def _moment(at: int, until: int, seats: int, rng: Random) -> list[Fault | Change
         victim=rng.choice((member, rng.randrange(seats))),
     )
     return [moment, *_meanwhile(at, until, seats, rng)]
+
+
+def _hasty(at: int, until: int, seats: int, rng: Random) -> list[Fault | Change]:
+    """Somebody has enough of it while it waits: for a sponsor, for its Add, or for the last of a view that ends."""
+    goes = rng.randrange(seats)
+    others = [seat for seat in range(seats) if seat != goes]
+    to_it, from_it = frozenset((one, goes) for one in others), frozenset((goes, one) for one in others)
+    back, again = at + (until - at) // 3, until + SECOND
+    returns: list[Fault | Change] = [Leave(at=at, member=goes), Restart(at=back, member=goes)]
+    match rng.randrange(3):
+        case 0:
+            unheard = Oppose(at=at, until=until, kinds=frozenset({FrameType.SPONSORSHIP}), links=to_it)
+            soon = back + rng.randrange(20 * MILLISECOND, SECOND)
+            return [*returns, unheard, Leave(at=soon, member=goes), Restart(at=again, member=goes)]
+        case 1:
+            unheard = Oppose(at=at, until=until, kinds=frozenset({FrameType.ADD_REQUEST}), links=from_it)
+            sends = StartSending(at=back + 50 * MILLISECOND, member=goes)
+            soon = back + rng.randrange(100 * MILLISECOND, 2 * SECOND)
+            return [*returns, unheard, sends, Leave(at=soon, member=goes), Restart(at=again, member=goes)]
+        case _:
+            gone = Moment(at=at, until=until, member=goes, state="receiver recovery", act="leave", victim=goes)
+            dies = rng.choice(others or [goes])
+            dead_at = at + rng.randrange(50 * MILLISECOND, SECOND)
+            missed = Oppose(at=at, until=dead_at, kinds=frozenset({FrameType.DATA}), links=frozenset({(dies, goes)}))
+            for_ever = Oppose(at=at, until=until, kinds=frozenset({FrameType.REPAIR}), links=to_it)
+            return [gone, missed, for_ever, Crash(at=dead_at, member=dies), Restart(at=again, member=dies)]
 
 
 def _some_links(seats: int, rng: Random) -> frozenset[Link]:

@@ -7,6 +7,7 @@ would only cost time, and smaller simulations do.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
@@ -71,6 +72,8 @@ class SimSites:
     pressing: bool = False
     groups: int = 1
     """Process groups that every site has a member in."""
+    progress: Callable[[str], None] | None = None
+    """Told once a virtual second how far it is."""
 
     def __post_init__(self) -> None:
         self.rng = Random(self.seed)
@@ -164,7 +167,19 @@ class SimSites:
         return [site for site in self.sites if site.alive]
 
     def run(self, seconds: float) -> None:
-        self.scheduler.run_until(self.scheduler.now + round(seconds * SECOND))
+        end = self.scheduler.now + round(seconds * SECOND)
+        while self.progress is not None and self.scheduler.now + SECOND < end:
+            self.scheduler.run_until(self.scheduler.now + SECOND)
+            self._tell(self.progress)
+        self.scheduler.run_until(end)
+        if self.progress is not None:
+            self._tell(self.progress)
+
+    def _tell(self, progress: Callable[[str], None]) -> None:
+        progress(
+            f"{self.scheduler.now / SECOND:.0f} virtual s: {len(self.alive())} sites, {len(self.coordinators())} "
+            f"coordinators, {self.scheduler.events_run:,} events"
+        )
 
     # The network
 
