@@ -160,7 +160,7 @@ class ControlProcess(Deciding):
             self._finish_promotion(now)
 
     def _receive_query(self, query: RingQuery, now: int) -> None:
-        if self._search is not None and self.state is ControlState.STARTING:
+        if self._search is not None:
             self._search.overheard(query)
         lead = self._lead
         if lead is None or query.leaving == self.me:
