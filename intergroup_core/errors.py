@@ -8,6 +8,8 @@
     ├── NoQuorum               this component has too few sites to send (quorum option)
     ├── MemberEnded            the member is out of its group although nobody asked it to leave
     ├── StateUnavailable       what a member must remember cannot be read or written
+    ├── AgentUnavailable       the site's agent cannot be started or does not answer
+    ├── ChannelBroken          what came from a local process or agent is not the language they speak
     └── Backpressure           the queue to the group is full; try again when there is room
 
 What comes from the network never raises: it is dropped and counted by cause.
@@ -50,3 +52,11 @@ class MemberEnded(IntergroupError):
 
 class StateUnavailable(IntergroupError):
     """What a member must remember cannot be read or written."""
+
+
+class AgentUnavailable(IntergroupError):
+    """The site's agent cannot be started or does not answer."""
+
+
+class ChannelBroken(IntergroupError):
+    """What came from a local process or agent is not the language they speak."""
