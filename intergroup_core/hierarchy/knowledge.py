@@ -25,6 +25,7 @@ class Knowledge(Moving):
         self._local_sent_at = self._global_sent_at = 0
         self._now = 0
         """Of the last stimulus."""
+        self._asleep_ns = round(self.PAUSE_FACTOR * self._config.fault_ms * MILLISECOND)
 
     def acknowledge(
         self, key: GroupKey, upto: Timestamp, *, room: int = ANY_ROOM, members: int = 1, pressing: bool, now: Instant
@@ -122,7 +123,7 @@ class Knowledge(Moving):
 
     def _slept(self, now: int) -> bool:
         """Whether it has missed so much time that it does not know any more who there is."""
-        return now - self._now >= self.PAUSE_FACTOR * self._config.fault_ms * MILLISECOND
+        return now - self._now >= self._asleep_ns
 
     def measured_us(self, site: SiteId) -> int | None:
         """The one-way delay to a site with which this one has exchanged messages."""

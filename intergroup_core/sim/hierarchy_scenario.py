@@ -19,7 +19,7 @@ MIN_CLUSTERS, CLUSTER_SITES = 10, 100
 """Clusters at least, and sites in each where there are more."""
 LAGGARDS = 30
 """Members that are behind, each by a time of its own; every site of a small system."""
-START_S, MOST_A_SECOND = 10.0, 100
+START_S, MOST_A_SECOND = 10.0, 300
 """Sites start one after another within this time, but no more of them in a second."""
 
 
