@@ -118,7 +118,7 @@ class Delivering(Incoming):
         """
         if self.reports.dropped_by_senders() > self._unpinned:
             return False
-        if self._control is not None and self.reports.silent:
+        if self._control is not None and self.reports.relaying:
             return self._control.counted(self.view_tag, now.mono)
         return self.reports.counted
 

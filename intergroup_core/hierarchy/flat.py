@@ -244,7 +244,18 @@ class FlatReports:
 
     def relay(self, may: bool) -> None:
         """Whether the hierarchy counts this receiver and should speak for it; said before it is done."""
-        self._relaying = self._relaying + 1 if may and self._me not in self._senders else 0
+        if not may or self._me in self._senders:
+            self._relaying = 0
+            return
+        if not self._relaying:
+            # Senders that hear of it wait for reports no longer: whoever reports again has to be counted anew.
+            self._confirmed.clear()
+        self._relaying += 1
+
+    @property
+    def relaying(self) -> bool:
+        """Whether this member has begun to say that the hierarchy speaks for it."""
+        return self._relaying > 0
 
     @property
     def silent(self) -> bool:

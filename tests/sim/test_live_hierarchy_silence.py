@@ -1,0 +1,47 @@
+"""Receivers for which the hierarchy speaks, while that goes wrong: who is waited for, and who knows it."""
+
+from __future__ import annotations
+
+from intergroup_core.sim.adversary import Rule
+from intergroup_core.sim.cluster import MILLISECOND, SECOND
+from intergroup_core.sim.live_cluster import LiveCluster, Seat
+from tests.sim.live_stories import MakeLive, all_there, gaps
+from tests.sim.test_live_hierarchy import CARRIES_DATA, reporting, silent
+
+SENDERS = [Seat(name="s0"), Seat(name="s1", busy=0.5)]
+RECEIVERS = [Seat(name=f"r{number}", sender=False) for number in range(2, 8)]
+
+
+def with_silent_receivers(cluster: LiveCluster) -> LiveCluster:
+    """Let everybody come together and all receivers fall silent."""
+    all_there(cluster)
+    receivers = [member.name for member in cluster.alive if not member.sender]
+    assert cluster.run_until(lambda: silent(cluster) == receivers, 10 * SECOND), silent(cluster)
+    return cluster
+
+
+def coordinator(cluster: LiveCluster) -> int:
+    """The seat whose control process the others are children of."""
+    return next(member.index for member in cluster.alive if member.control and member.control.process.children)
+
+
+def no_data_to(cluster: LiveCluster, seat: int) -> Rule:
+    """Loses all data on its way to a seat, whoever sends it. The member is not cut off, and counts."""
+    rule = Rule(kinds=CARRIES_DATA, links=frozenset((other, seat) for other in range(len(cluster.seats))))
+    cluster.network.oppose(rule)
+    return rule
+
+
+def test_a_silent_receiver_that_nobody_hears_any_more_knows_that_it_is_not_counted(a_live_cluster: MakeLive) -> None:
+    config = reporting(2)
+    cluster = with_silent_receivers(a_live_cluster(seats=SENDERS + RECEIVERS, hierarchy=True, config=config))
+    mute = next(seat for seat in range(2, 8) if seat != coordinator(cluster))
+    cluster.cut({(mute, other) for other in range(8) if other != mute})
+    cluster.run_for(2_900 * MILLISECOND)
+    deaf = no_data_to(cluster, mute)
+    lagging = cluster[mute].endpoint
+    assert cluster.run_until(lambda: cluster[0].endpoint.stable > lagging.acknowledged, 3 * SECOND)
+    assert not lagging._told_counted
+    cluster.network.relent(deaf)
+    cluster.heal_all()
+    assert cluster.run_until(lambda: len(gaps(cluster)) == 1, 3 * SECOND), "it learns what it misses"
