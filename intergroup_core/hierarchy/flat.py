@@ -40,6 +40,8 @@ class FlatReports:
     """Newly counted members named in one report; the others wait for the next."""
     RELAY_REPORTS = 3
     """Reports in which a receiver says that the hierarchy speaks for it, for one may be lost."""
+    TURNS = 1_024
+    """Parts of half an idle time over which silent receivers spread what one of them has to say."""
     UNSURE_PARTS = 8
     """While a member waits to be counted, or for others to be ready, it reports so many times as often."""
 
@@ -250,7 +252,18 @@ class FlatReports:
         if not self._relaying:
             # Senders that hear of it wait for reports no longer: whoever reports again has to be counted anew.
             self._confirmed.clear()
-        self._relaying += 1
+        if self._relaying < self.RELAY_REPORTS or self._senders_go_by_hierarchy():
+            self._relaying += 1
+        else:
+            self._relaying = self.RELAY_REPORTS
+
+    def _senders_go_by_hierarchy(self) -> bool:
+        """Whether no sender says that it knows of nobody for whom the hierarchy speaks.
+
+        One that came when all receivers were silent, or lost what they said last, would wait for none of them.
+        """
+        reports = (self._reports.get(member) for member in self._senders)
+        return all(report is None or report.live is None or report.live.indirect for report in reports)
 
     @property
     def relaying(self) -> bool:
@@ -259,8 +272,12 @@ class FlatReports:
 
     @property
     def silent(self) -> bool:
-        """Whether this member has said often enough that it does not report any more."""
+        """Whether this member has said often enough that it does not report any more, and senders have heard it."""
         return self._relaying > self.RELAY_REPORTS
+
+    def _turn_ns(self) -> int:
+        """When a silent receiver speaks up: the first of them suffices, so not all at the same moment."""
+        return self._me % self.TURNS * self._idle_ns // (2 * self.TURNS)
 
     def postpone(self, now: int) -> None:
         """Nothing is reported; look again after the idle period."""
@@ -296,7 +313,10 @@ class FlatReports:
         """Take a counted member's report; whether it was new."""
         live = report.live
         if live is not None:
+            knew = self.relayed.any
             self._overheard(report.member, live, now, current=report.view_tag == self._view_tag)
+            if self._sends and (live.relayed or self.relayed.any) and not knew:
+                self._due_at = min(self._due_at, now + self._busy_ns)  # receivers wait to hear that it knows
             if live.relayed and not self._goes_by_senders():
                 return self._falls_silent(report, now)
             if report.member in self.relayed and report.serial > self._last_serial(report.member):
@@ -309,6 +329,8 @@ class FlatReports:
             return False
         self._reports[report.member] = report
         self._heard[report.member] = now
+        if self.silent and not self._senders_go_by_hierarchy():
+            self._due_at = min(self._due_at, now + self._turn_ns())
         if live is not None and self._me in live.counts:
             self._confirmed.add(report.member)
         if live is not None and live.counted:

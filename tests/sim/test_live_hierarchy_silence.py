@@ -45,3 +45,22 @@ def test_a_silent_receiver_that_nobody_hears_any_more_knows_that_it_is_not_count
     cluster.network.relent(deaf)
     cluster.heal_all()
     assert cluster.run_until(lambda: len(gaps(cluster)) == 1, 3 * SECOND), "it learns what it misses"
+
+
+def test_a_sender_that_came_when_all_were_silent_waits_for_them(a_live_cluster: MakeLive) -> None:
+    seats = [*SENDERS, *RECEIVERS, Seat(name="s8", joins_at=None)]
+    cluster = with_silent_receivers(a_live_cluster(seats=seats, hierarchy=True, config=reporting(2)))
+    cluster.leave(1)
+    cluster.run_for(SECOND)
+    cluster.leave(0)
+    cluster.run_for(SECOND)
+    assert cluster[2].endpoint.view.members == ()  # type: ignore[union-attr]
+    cluster.join(8)
+    assert cluster.run_until(lambda: cluster[8].state == "sender")
+    cluster.run_for(3 * SECOND)
+    deaf = no_data_to(cluster, 3)
+    cluster.run_for(SECOND)
+    assert cluster[8].endpoint.stable <= cluster[3].endpoint.acknowledged
+    cluster.network.relent(deaf)
+    cluster.run_for(SECOND)
+    assert gaps(cluster) == []

@@ -440,3 +440,58 @@ def test_a_report_says_what_the_reporter_takes_as_stable() -> None:
     report = live().make(START, {}, 100, NOW, START + 7)
     assert report.live is not None
     assert report.live.stable == START + 7
+
+
+def a_silent_receiver(now: int = NOW) -> FlatReports:
+    """R, in a view of A and B that both know of silent receivers."""
+    reports = flat(me=R, counted=(A, B))
+    reports.enter(VIEW_TAG, (A, B), None, now)
+    for sender in (A, B):
+        reports.received(a_report(sender, serial=1, live=a_live_part(indirect=True)), now)
+    for _ in range(FlatReports.RELAY_REPORTS + 1):
+        reports.relay(True)
+    assert reports.silent
+    return reports
+
+
+def test_a_receiver_goes_on_saying_that_it_falls_silent_until_every_sender_knows() -> None:
+    reports = flat(me=R, counted=(A, B))
+    reports.enter(VIEW_TAG, (A, B), None, NOW)
+    reports.received(a_report(A, serial=1, live=a_live_part(indirect=True)), NOW)
+    reports.received(a_report(B, serial=1, live=a_live_part()), NOW)
+    for _ in range(2 * FlatReports.RELAY_REPORTS):
+        reports.relay(True)
+    assert not reports.silent, "B did not hear it"
+    reports.received(a_report(B, serial=2, live=a_live_part(indirect=True)), NOW)
+    reports.relay(True)
+    assert reports.silent
+
+
+def test_a_silent_receiver_speaks_up_when_a_sender_knows_of_no_silent_ones() -> None:
+    reports = a_silent_receiver()
+    reports.postpone(NOW)
+    reports.received(a_report(B, serial=2, live=a_live_part()), NOW)
+    assert reports.next_deadline() <= NOW + millis(50)
+    reports.relay(True)
+    assert not reports.silent
+    assert reports.make(START, {}, 1, NOW).live.relayed  # type: ignore[union-attr]
+
+
+def test_a_sender_that_hears_of_silent_receivers_says_so_soon() -> None:
+    reports = flat()
+    reports.enter(VIEW_TAG, (A, B), 1, NOW)
+    reports.make(START, {}, 1, NOW)
+    reports.received(a_report(R, live=a_live_part(relayed=True)), NOW)
+    assert reports.next_deadline() <= NOW + millis(2)
+    assert reports.make(START, {}, 1, NOW).live.indirect  # type: ignore[union-attr]
+
+
+def test_one_that_reports_again_does_not_take_itself_for_counted() -> None:
+    reports = flat(me=R, counted=(A, B))
+    reports.enter(VIEW_TAG, (A, B), None, NOW)
+    for sender in (A, B):
+        reports.received(a_report(sender, serial=1, live=a_live_part(counts=(R,), indirect=True)), NOW)
+    assert reports.counted
+    reports.relay(True)
+    reports.relay(False)
+    assert not reports.counted
