@@ -102,7 +102,7 @@ class Delivering(Incoming):
         """What this member has goes to the hierarchy; where some do not report themselves, what all have comes back."""
         pressing = self.buffered_bytes > 0
         control.acknowledge(self.view_tag, self.acknowledged, self._room_frames(), pressing=pressing, now=now)
-        if self.reports.relayed.any and self.sender is not None:
+        if self.reports.relayed.any and not self.reports.goes_by_senders():
             self.reports.told(control.told(self.epochs, now.mono), self._told_margin)
 
     def _may_relay(self, control: Control, now: Instant) -> bool:

@@ -109,6 +109,9 @@ class FlatReports:
         self._view_tag = view_tag
         gone = self._senders - frozenset(senders)
         self._senders = frozenset(senders)
+        if gone and not senders:
+            # Nobody is left to go by: what the hierarchy said until now may leave out whom only senders counted.
+            self.relayed.enter(now)
         self._sources = max(1, len(senders))
         self._sends = activation is not None
         if activation is not None:
@@ -117,7 +120,7 @@ class FlatReports:
             if member != self._me and member not in self._others:
                 self._others[member] = None
                 self._reports.pop(member, None)
-        if self._goes_by_senders():
+        if self.goes_by_senders():
             for member in self._counted_receivers():
                 del self._others[member]
                 self._reports.pop(member, None)
@@ -134,7 +137,7 @@ class FlatReports:
             return
         if member in self.relayed:
             return
-        if self._goes_by_senders() and member not in self._senders:
+        if self.goes_by_senders() and member not in self._senders:
             return
         self._others[member] = None
         self._heard[member] = now
@@ -317,7 +320,7 @@ class FlatReports:
             self._overheard(report.member, live, now, current=report.view_tag == self._view_tag)
             if self._sends and (live.relayed or self.relayed.any) and not knew:
                 self._due_at = min(self._due_at, now + self._busy_ns)  # receivers wait to hear that it knows
-            if live.relayed and not self._goes_by_senders():
+            if live.relayed and not self.goes_by_senders():
                 return self._falls_silent(report, now)
             if report.member in self.relayed and report.serial > self._last_serial(report.member):
                 self.relayed.forget(report.member)
@@ -362,7 +365,7 @@ class FlatReports:
         """What every counted member has, given what this one acknowledges."""
         if self._others or self._is_unsure or self.relayed:
             acknowledged = min(acknowledged, self._least_of_others)
-        return acknowledged if self._goes_by_senders() else min(acknowledged, self.relayed.bound())
+        return acknowledged if self.goes_by_senders() else min(acknowledged, self.relayed.bound())
 
     def lowest_contiguous(self, source: MemberId) -> int:
         """The last seq of a source that every other counted member has; without others, anything."""
@@ -378,20 +381,20 @@ class FlatReports:
         if self._is_unsure:
             told = [self._stable_told_by(member) for member in self._senders if member != self._me]
             return Timestamp(max(self._frozen, min(told, default=0)))
-        heard = (self._senders if self._goes_by_senders() else self._others.keys()) - {self._me}
+        heard = (self._senders if self.goes_by_senders() else self._others.keys()) - {self._me}
         if any(member not in reports for member in heard):
             return Timestamp(0)
         told = [self._told_by(reports[member]) for member in heard]
-        if not self._goes_by_senders():
+        if not self.goes_by_senders():
             told += self.relayed.acknowledged()
         return Timestamp(min(told, default=0))
 
-    def _goes_by_senders(self) -> bool:
+    def goes_by_senders(self) -> bool:
         """A receiver may not have heard of every other one: only senders know whom they count."""
         return self._live and bool(self._senders) and self._me not in self._senders
 
     def _told_by(self, report: Report) -> int:
-        if self._is_unsure or self._goes_by_senders():
+        if self._is_unsure or self.goes_by_senders():
             return report.live.stable if report.live is not None else 0
         return report.acknowledged
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from intergroup_core.sim.adversary import Rule
 from intergroup_core.sim.cluster import MILLISECOND, SECOND
 from intergroup_core.sim.live_cluster import LiveCluster, Seat
-from tests.sim.live_stories import MakeLive, all_there, gaps
+from tests.sim.live_stories import MakeLive, all_there, deliveries, gaps
 from tests.sim.test_live_hierarchy import CARRIES_DATA, reporting, silent
 
 SENDERS = [Seat(name="s0"), Seat(name="s1", busy=0.5)]
@@ -63,4 +63,29 @@ def test_a_sender_that_came_when_all_were_silent_waits_for_them(a_live_cluster: 
     assert cluster[8].endpoint.stable <= cluster[3].endpoint.acknowledged
     cluster.network.relent(deaf)
     cluster.run_for(SECOND)
+    assert gaps(cluster) == []
+
+
+def test_buffers_of_silent_receivers_drain_when_no_sender_is_left(a_live_cluster: MakeLive) -> None:
+    config = reporting(2)
+    cluster = with_silent_receivers(a_live_cluster(seats=SENDERS + RECEIVERS, hierarchy=True, config=config))
+    for sender in (1, 0):
+        cluster.leave(sender)
+        cluster.run_for(SECOND)
+    assert cluster.run_until(lambda: all(not member.endpoint.buffered_bytes for member in cluster.alive), 5 * SECOND)
+
+
+def test_what_a_silent_receiver_lacks_of_the_last_sender_is_kept_by_the_others(a_live_cluster: MakeLive) -> None:
+    config = reporting(2)
+    cluster = with_silent_receivers(a_live_cluster(seats=SENDERS + RECEIVERS, hierarchy=True, config=config))
+    cluster.leave(1)
+    cluster.run_for(SECOND)
+    deaf = no_data_to(cluster, 4)
+    cluster.run_for(100 * MILLISECOND)
+    cluster.leave(0)
+    cluster.run_for(3 * SECOND)
+    assert not cluster[0].alive
+    cluster.network.relent(deaf)
+    cluster.run_for(SECOND)
+    assert deliveries(cluster, 4, 0) == deliveries(cluster, 3, 0)
     assert gaps(cluster) == []
