@@ -94,6 +94,7 @@ class Following(Repairing):
             standing.path.enter_view(activations, now)
         else:
             standing.path.begin_epoch(change.view.tag, start, activations, last, now)
+        standing.path.come_from(cut.epoch.tag for cut in change.cuts)
         standing.path.hold_stability(start, now.mono + 2 * standing.ns(self._config.repeat_ms))
         standing.path.permitted = standing.quorum.may_send
         self._leave_sent = False

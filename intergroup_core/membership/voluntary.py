@@ -55,6 +55,7 @@ class Voluntary(Course):
         promises = dict.fromkeys(activations, int(change.view.start))
         counted = frozenset(activations)
         standing.path = self._begin(activations, promises, change.view.start, change.view, counted, now)
+        standing.path.come_from(cut.epoch.tag for cut in change.cuts)
         peers = [entry.peer for entry in change.entries]
         standing.quorum.installed(change.view, change.number, standing.sites(peers), primary=change.primary)
         self._enter_first_view(change.view, peers, "first view", now)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from intergroup_core.sim.adversary import Rule
 from intergroup_core.sim.cluster import MILLISECOND, SECOND
 from intergroup_core.sim.live_cluster import LiveCluster, Seat
-from tests.sim.live_stories import MakeLive, all_there, deliveries, gaps
+from tests.sim.live_stories import MakeLive, all_there, deliveries, gaps, sendings
 from tests.sim.test_live_hierarchy import CARRIES_DATA, reporting, silent
 
 SENDERS = [Seat(name="s0"), Seat(name="s1", busy=0.5)]
@@ -88,4 +88,25 @@ def test_what_a_silent_receiver_lacks_of_the_last_sender_is_kept_by_the_others(a
     cluster.network.relent(deaf)
     cluster.run_for(SECOND)
     assert deliveries(cluster, 4, 0) == deliveries(cluster, 3, 0)
+    assert gaps(cluster) == []
+
+
+def test_senders_of_another_branch_wait_for_a_silent_receiver_on_its_way(a_live_cluster: MakeLive) -> None:
+    seats = [*SENDERS, *(Seat(name=f"r{number}", sender=False) for number in range(2, 10))]
+    cluster = with_silent_receivers(a_live_cluster(seats=seats, hierarchy=True, config=reporting(2)))
+    cluster.split([0, 2, 3, 4, 5], [1, 6, 7, 8, 9])
+    cluster.run_for(8 * SECOND)
+    no_data_to(cluster, 6)
+    cluster.run_for(200 * MILLISECOND)
+    cluster.heal_all()
+    deaf = no_data_to(cluster, 6)
+    assert cluster.run_until(lambda: len(cluster[0].endpoint.view.members) == 2)  # type: ignore[union-attr]
+    cluster.run_for(1_500 * MILLISECOND)
+    assert cluster[6].state == "receiver recovery"
+    # Before both branches ended there was nothing of the new view: its start is the least that matters.
+    start = cluster[0].endpoint.view.id.start  # type: ignore[union-attr]
+    assert cluster[0].endpoint.stable <= max(start, cluster[6].endpoint.acknowledged)
+    assert sendings(cluster, 0) > 0
+    cluster.network.relent(deaf)
+    cluster.run_for(SECOND)
     assert gaps(cluster) == []
