@@ -109,7 +109,15 @@ class Delivering(Incoming):
         """Whether the group is large, and the hierarchy counts this member."""
         told = control.told(self.epochs, now.mono)
         most = self._config.report.direct_members
-        return told is not None and told.members > most and control.counted(self.view_tag, now.mono)
+        return self._is_spoken_for(control, now) and told is not None and told.members > most
+
+    def _is_spoken_for(self, control: Control, now: Instant) -> bool:
+        """Whether every coordinator waits for this member, in a hierarchy that can be the senders' too.
+
+        Senders wait for what the hierarchy said until a fault time and a grace have passed, so they are missed in time.
+        """
+        fault_ns = round(self._config.hierarchy.fault_ms * MILLISECOND)
+        return self.reports.hears_senders(fault_ns, now.mono) and control.counted(self.view_tag, now.mono)
 
     def is_counted(self, now: Instant) -> bool:
         """Whether this member knows that nothing it needs is dropped: all senders wait for it, or the hierarchy does.
@@ -119,7 +127,7 @@ class Delivering(Incoming):
         if self.reports.dropped_by_senders() > self._unpinned:
             return False
         if self._control is not None and self.reports.relaying:
-            return self._control.counted(self.view_tag, now.mono)
+            return self._is_spoken_for(self._control, now)
         return self.reports.counted
 
     def lacks_what_is_gone(self, now: Instant) -> bool:

@@ -73,6 +73,7 @@ class FlatReports:
         self._is_unsure = False
         self._frozen = Timestamp(0)
         self._relaying = 0
+        self._apart_at: int | None = None
         self.relayed = Relayed(self.INITIAL_FRAMES)
         self.place: Place | None = None
         """Where this member's site is in the hierarchy."""
@@ -107,8 +108,8 @@ class FlatReports:
             self._confirmed.clear()
             self.relayed.enter(now)
         self._view_tag = view_tag
-        gone = self._senders - frozenset(senders)
-        self._senders = frozenset(senders)
+        before, self._senders = self._senders, frozenset(senders)
+        gone = before - self._senders
         if gone and not senders:
             # Nobody is left to go by: what the hierarchy said until now may leave out whom only senders counted.
             self.relayed.enter(now)
@@ -120,6 +121,8 @@ class FlatReports:
             if member != self._me and member not in self._others:
                 self._others[member] = None
                 self._reports.pop(member, None)
+            if member not in before:
+                self._heard[member] = now
         if self.goes_by_senders():
             for member in self._counted_receivers():
                 del self._others[member]
@@ -277,6 +280,15 @@ class FlatReports:
     def silent(self) -> bool:
         """Whether this member has said often enough that it does not report any more, and senders have heard it."""
         return self._relaying > self.RELAY_REPORTS
+
+    def hears_senders(self, limit_ns: int, now: int) -> bool:
+        """Whether no sender is silent for so long, nor was a short while ago.
+
+        Who is cut off from senders is in a hierarchy without them, and two that were apart take a while to meet.
+        """
+        if any(now - self._heard.get(member, now) > limit_ns for member in self._senders if member != self._me):
+            self._apart_at = now
+        return self._apart_at is None or now - self._apart_at > limit_ns
 
     def _turn_ns(self) -> int:
         """When a silent receiver speaks up: the first of them suffices, so not all at the same moment."""

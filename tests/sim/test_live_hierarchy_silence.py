@@ -110,3 +110,21 @@ def test_senders_of_another_branch_wait_for_a_silent_receiver_on_its_way(a_live_
     cluster.network.relent(deaf)
     cluster.run_for(SECOND)
     assert gaps(cluster) == []
+
+
+def test_a_hierarchy_without_the_senders_counts_for_nothing(a_live_cluster: MakeLive) -> None:
+    config = reporting(2)
+    cluster = with_silent_receivers(a_live_cluster(seats=SENDERS + RECEIVERS, hierarchy=True, config=config))
+    with_senders = sorted({0, 1, coordinator(cluster)})
+    apart = [seat for seat in range(8) if seat not in with_senders]
+    cluster.split(with_senders, apart)
+    # Long enough for those without senders to find a coordinator of their own, who counts them.
+    cluster.run_for(7 * SECOND)
+    process = cluster[apart[0]].control.process  # type: ignore[union-attr]
+    assert process.coordinator in [cluster[seat].control.process.me for seat in apart]  # type: ignore[union-attr]
+    assert cluster[0].endpoint.stable > cluster[apart[0]].endpoint.acknowledged
+    assert not any(cluster[seat].endpoint._told_counted for seat in apart)
+    cluster.heal_all()
+    cluster.run_for(3 * SECOND)
+    assert sorted(gap.reason for gap in gaps(cluster)) == ["the others dropped what it misses"] * len(apart)
+    assert cluster.run_until(lambda: len(silent(cluster)) == len(RECEIVERS), 5 * SECOND)
