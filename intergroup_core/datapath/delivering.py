@@ -103,7 +103,7 @@ class Delivering(Incoming):
         pressing = self.buffered_bytes > 0
         control.acknowledge(self.view_tag, self.acknowledged, self._room_frames(), pressing=pressing, now=now)
         if self.reports.relayed.any and not self.reports.goes_by_senders():
-            self.reports.told(control.told(self.epochs, now.mono), self._told_margin)
+            self.reports.told(control.told(self.epochs, now.mono), self._waits, now.mono)
 
     def _may_relay(self, control: Control, now: Instant) -> bool:
         """Whether the group is large, and the hierarchy counts this member."""

@@ -19,6 +19,7 @@ from intergroup_core.delivery.service import DeliveryService
 from intergroup_core.delivery.uu import UnreliableUnordered
 from intergroup_core.effects import Effect, Multicast
 from intergroup_core.hierarchy.flat import FlatReports
+from intergroup_core.hierarchy.relayed import Waits
 from intergroup_core.ids import Instant, MemberId, Service, Timestamp, timestamp_span
 from intergroup_core.multicast.reliable import ReliableMulticast
 from intergroup_core.ports import Control, Distances
@@ -88,7 +89,12 @@ class Engines:
         self._control = control
         self.epochs: tuple[int, ...] = (beginning.view_tag,)
         """Tags of the present epoch and of those before it whose members may still be on their way."""
-        self._told_margin = 2 * round(config.hierarchy.interval_ms * MILLISECOND)
+        hierarchy = config.hierarchy
+        self._waits = Waits(
+            margin=2 * round(hierarchy.interval_ms * MILLISECOND),
+            patience=2 * round((hierarchy.fault_ms + hierarchy.grace_ms) * MILLISECOND),
+            notice=2 * round(hierarchy.fault_ms * MILLISECOND),
+        )
         self._distances = distances
         self._maker = maker
         self._effects = effects

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from intergroup_core.config import ReportConfig
-from intergroup_core.hierarchy.relayed import Relayed
+from intergroup_core.hierarchy.relayed import Relayed, Waits
 from intergroup_core.ids import MemberId, Timestamp
 from intergroup_core.ports import Told
 from intergroup_core.wire.messages import LiveReport, Place, Report
@@ -40,6 +40,8 @@ class FlatReports:
     """Newly counted members named in one report; the others wait for the next."""
     RELAY_REPORTS = 3
     """Reports in which a receiver says that the hierarchy speaks for it, for one may be lost."""
+    UNHEEDED_REPORTS = 8
+    """Further ones after which a sender that does not go by the hierarchy is taken to be unable to."""
     TURNS = 1_024
     """Parts of half an idle time over which silent receivers spread what one of them has to say."""
     UNSURE_PARTS = 8
@@ -73,6 +75,7 @@ class FlatReports:
         self._is_unsure = False
         self._frozen = Timestamp(0)
         self._relaying = 0
+        self._unheeded = 0
         self._apart_at: int | None = None
         self.relayed = Relayed(self.INITIAL_FRAMES)
         self.place: Place | None = None
@@ -252,21 +255,26 @@ class FlatReports:
 
     def relay(self, may: bool) -> None:
         """Whether the hierarchy counts this receiver and should speak for it; said before it is done."""
-        if not may or self._me in self._senders:
+        heeded = self._senders_go_by_hierarchy()
+        if heeded:
+            self._unheeded = 0
+        if not may or self._me in self._senders or self._unheeded > self.UNHEEDED_REPORTS:
             self._relaying = 0
             return
         if not self._relaying:
             # Senders that hear of it wait for reports no longer: whoever reports again has to be counted anew.
             self._confirmed.clear()
-        if self._relaying < self.RELAY_REPORTS or self._senders_go_by_hierarchy():
+        if self._relaying < self.RELAY_REPORTS or heeded:
             self._relaying += 1
         else:
             self._relaying = self.RELAY_REPORTS
+            self._unheeded += 1
 
     def _senders_go_by_hierarchy(self) -> bool:
-        """Whether no sender says that it knows of nobody for whom the hierarchy speaks.
+        """Whether no sender says that it does not.
 
-        One that came when all receivers were silent, or lost what they said last, would wait for none of them.
+        One that came when all receivers were silent, or lost what they said last, would wait for none of them; one that
+        hears nothing of the hierarchy waits for what it said last, and asks for reports.
         """
         reports = (self._reports.get(member) for member in self._senders)
         return all(report is None or report.live is None or report.live.indirect for report in reports)
@@ -299,9 +307,12 @@ class FlatReports:
         self._frames = 0
         self._due_at = now + self._idle_ns
 
-    def told(self, told: Told | None, margin_ns: int) -> None:
+    def told(self, told: Told | None, waits: Waits, now: int) -> None:
         """What the hierarchy says of everybody."""
-        if self.relayed.told(told, margin_ns):
+        fewer = self.relayed.told(told, waits.margin)
+        if self._sends and self.relayed.listen(waits, now):
+            fewer = True
+        if fewer:
             self._changed()
 
     def _falls_silent(self, report: Report, now: int) -> bool:
@@ -332,7 +343,7 @@ class FlatReports:
             self._overheard(report.member, live, now, current=report.view_tag == self._view_tag)
             if self._sends and (live.relayed or self.relayed.any) and not knew:
                 self._due_at = min(self._due_at, now + self._busy_ns)  # receivers wait to hear that it knows
-            if live.relayed and not self.goes_by_senders():
+            if live.relayed and not self.goes_by_senders() and not self.relayed.lost:
                 return self._falls_silent(report, now)
             if report.member in self.relayed and report.serial > self._last_serial(report.member):
                 self.relayed.forget(report.member)
@@ -491,6 +502,6 @@ class FlatReports:
             stable=Timestamp(stable),
             name=self.name if named else "",
             relayed=self._relaying > 0,
-            indirect=self.relayed.any,
+            indirect=self.relayed.any and not self.relayed.lost,
             place=self.place if named else None,
         )

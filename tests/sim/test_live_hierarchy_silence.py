@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from intergroup_core.ids import wall_us
 from intergroup_core.sim.adversary import Rule
 from intergroup_core.sim.cluster import MILLISECOND, SECOND
 from intergroup_core.sim.live_cluster import LiveCluster, Seat
+from intergroup_core.sim.workload import Workload
 from tests.sim.live_stories import MakeLive, all_there, deliveries, gaps, sendings
 from tests.sim.test_live_hierarchy import CARRIES_DATA, reporting, silent
 
@@ -128,3 +130,40 @@ def test_a_hierarchy_without_the_senders_counts_for_nothing(a_live_cluster: Make
     cluster.run_for(3 * SECOND)
     assert sorted(gap.reason for gap in gaps(cluster)) == ["the others dropped what it misses"] * len(apart)
     assert cluster.run_until(lambda: len(silent(cluster)) == len(RECEIVERS), 5 * SECOND)
+
+
+def lag_s(cluster: LiveCluster, seat: int) -> float:
+    """How far what a member takes as stable is behind what it has itself, in seconds."""
+    endpoint = cluster[seat].endpoint
+    return (wall_us(endpoint.acknowledged) - wall_us(endpoint.stable)) / 1e6
+
+
+def test_a_sender_that_hears_nothing_of_the_hierarchy_goes_by_reports_again(a_live_cluster: MakeLive) -> None:
+    workload = Workload(rate=200, size=1_000, duty=1.0)
+    settings = {"hierarchy": True, "config": reporting(2), "workload": workload}
+    cluster = with_silent_receivers(a_live_cluster(seats=SENDERS + RECEIVERS, **settings))
+    cluster[0].control.crash()  # type: ignore[union-attr]
+    cluster.run_for(12 * SECOND)
+    assert lag_s(cluster, 0) < 1
+    assert lag_s(cluster, 1) < 1
+    assert silent(cluster) == []
+    deaf = no_data_to(cluster, 3)
+    cluster.run_for(SECOND)
+    assert cluster[0].endpoint.stable <= cluster[3].endpoint.acknowledged
+    cluster.network.relent(deaf)
+    before = sendings(cluster, 0)
+    cluster.run_for(2 * SECOND)
+    assert sendings(cluster, 0) > before + 100
+    assert gaps(cluster) == []
+
+
+def test_a_coordinator_that_one_sender_does_not_hear_does_not_hold_the_others_back(a_live_cluster: MakeLive) -> None:
+    config = reporting(2)
+    cluster = with_silent_receivers(a_live_cluster(seats=SENDERS + RECEIVERS, hierarchy=True, config=config))
+    assert coordinator(cluster) > 1
+    cluster.cut({(coordinator(cluster), 0)})
+    cluster.run_for(12 * SECOND)
+    assert lag_s(cluster, 1) < 1
+    cluster.heal_all()
+    assert cluster.run_until(lambda: len(silent(cluster)) == len(RECEIVERS), 10 * SECOND)
+    assert gaps(cluster) == []

@@ -4,6 +4,7 @@ from typing import Any
 
 from intergroup_core.config import ReportConfig
 from intergroup_core.hierarchy.flat import FlatReports
+from intergroup_core.hierarchy.relayed import Waits
 from intergroup_core.ids import MemberId
 from intergroup_core.wire.messages import LiveReport
 from tests.builders import START, T0, VIEW, A, B, C, R, a_live_part, a_report, millis
@@ -11,6 +12,7 @@ from tests.builders import START, T0, VIEW, A, B, C, R, a_live_part, a_report, m
 NOW = T0.mono
 FRAME = 1_000
 VIEW_TAG = VIEW.id.tag
+WAITS = Waits(margin=millis(400), patience=millis(7_000), notice=millis(2_400))
 
 
 def flat(me: MemberId = A, counted: tuple[MemberId, ...] = (A, B, R), **settings: Any) -> FlatReports:
@@ -518,3 +520,34 @@ def test_a_new_sender_has_a_while_to_be_heard() -> None:
         reports.received(a_report(sender, serial=2, live=a_live_part(indirect=True)), NOW + limit)
     assert reports.hears_senders(limit, NOW + 2 * limit)
     assert not reports.hears_senders(limit, NOW + 2 * limit + 1)
+
+
+def test_a_receiver_reports_again_while_a_sender_cannot_go_by_the_hierarchy() -> None:
+    reports = a_silent_receiver()
+    reports.received(a_report(B, serial=2, live=a_live_part()), NOW)
+    for _ in range(FlatReports.UNHEEDED_REPORTS + 1):
+        reports.relay(True)
+        assert reports.relaying
+    for _ in range(FlatReports.UNHEEDED_REPORTS):
+        reports.relay(True)
+        assert not reports.relaying
+    reports.received(a_report(B, serial=3, live=a_live_part(indirect=True)), NOW)
+    reports.relay(True)
+    assert reports.relaying
+
+
+def test_a_sender_that_lost_the_hierarchy_takes_reports_for_what_they_are() -> None:
+    reports = flat(counted=(A, B))
+    reports.enter(VIEW_TAG, (A, B), 1, NOW)
+    reports.received(a_report(B, acknowledged=START + 40, live=a_live_part()), NOW)
+    reports.received(a_report(R, serial=1, acknowledged=START + 10, live=a_live_part(relayed=True)), NOW)
+    reports.told(None, WAITS, NOW)
+    assert reports.stable(START + 50) == 0
+    lost = NOW + WAITS.patience + 1
+    reports.told(None, WAITS, lost)
+    assert not reports.make(START, {}, 1, lost).live.indirect  # type: ignore[union-attr]
+    reports.count(R, lost)
+    reports.received(a_report(R, serial=2, acknowledged=START + 20, live=a_live_part(relayed=True)), lost)
+    assert reports.stable(START + 50) == 0, "others may not have heard that it asks for reports"
+    reports.told(None, WAITS, lost + WAITS.notice + 1)
+    assert reports.stable(START + 50) == START + 20
