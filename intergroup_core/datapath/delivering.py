@@ -109,15 +109,14 @@ class Delivering(Incoming):
         """Whether the group is large, and the hierarchy counts this member."""
         told = control.told(self.epochs, now.mono)
         most = self._config.report.direct_members
-        return self._is_spoken_for(control, now) and told is not None and told.members > most
+        # Senders wait for what their hierarchy said for a fault time and a grace more: they are missed in time.
+        limit_ns = round(self._config.hierarchy.fault_ms * MILLISECOND)
+        self._hears_senders = self.reports.hears_senders(limit_ns, now.mono, control.shares)
+        return told is not None and told.members > most and self._is_spoken_for(control, now)
 
     def _is_spoken_for(self, control: Control, now: Instant) -> bool:
-        """Whether every coordinator waits for this member, in a hierarchy that can be the senders' too.
-
-        Senders wait for what the hierarchy said until a fault time and a grace have passed, so they are missed in time.
-        """
-        fault_ns = round(self._config.hierarchy.fault_ms * MILLISECOND)
-        return self.reports.hears_senders(fault_ns, now.mono) and control.counted(self.view_tag, now.mono)
+        """Whether every coordinator waits for this member, in a hierarchy that is the senders' too."""
+        return self._hears_senders and control.counted(self.view_tag, now.mono)
 
     def is_counted(self, now: Instant) -> bool:
         """Whether this member knows that nothing it needs is dropped: all senders wait for it, or the hierarchy does.

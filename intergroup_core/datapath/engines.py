@@ -153,6 +153,8 @@ class Engines:
         """Seqs up to which sources are asked for because a receiver has them."""
         self.wild: set[MemberId] = set()
         """Sources whose last frame had a timestamp not to be believed (D4)."""
+        self._hears_senders = False
+        """Whether the hierarchy can speak for this member, as of when that was last looked at."""
         self._unpinned = Timestamp(beginning.position)
         self._behind: tuple[Timestamp, int] | None = None
         """Where a receiver stands still that others have left behind, and since when."""

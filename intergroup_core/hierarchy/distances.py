@@ -37,6 +37,10 @@ class MeasuredDistances:
             return measured * MICROSECOND
         return self._start_ns
 
+    def place_of(self, member: MemberId) -> tuple[SiteId, SiteId | None] | None:
+        """Where a member's site is, and the coordinator whose local group it is in, as the member said."""
+        return self._places.get(member)
+
     def placed(self, member: MemberId, site: SiteId, coordinator: SiteId | None) -> None:
         """A member said where its site is."""
         self._places.pop(member, None)

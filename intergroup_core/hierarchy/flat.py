@@ -8,7 +8,7 @@ newcomer learns when all of them do (D7). In a large group the hierarchy speaks 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from intergroup_core.config import ReportConfig
 from intergroup_core.hierarchy.relayed import Relayed, Waits
@@ -76,6 +76,8 @@ class FlatReports:
         self._frozen = Timestamp(0)
         self._relaying = 0
         self._unheeded = 0
+        self._met: dict[MemberId, int] = {}
+        """When each sender was last heard, as one that goes by the same hierarchy."""
         self._apart_at: int | None = None
         self.relayed = Relayed(self.INITIAL_FRAMES)
         self.place: Place | None = None
@@ -113,6 +115,7 @@ class FlatReports:
         self._view_tag = view_tag
         before, self._senders = self._senders, frozenset(senders)
         gone = before - self._senders
+        self._met = {member: at for member, at in self._met.items() if member in self._senders}
         if gone and not senders:
             # Nobody is left to go by: what the hierarchy said until now may leave out whom only senders counted.
             self.relayed.enter(now)
@@ -124,8 +127,8 @@ class FlatReports:
             if member != self._me and member not in self._others:
                 self._others[member] = None
                 self._reports.pop(member, None)
-            if member not in before:
-                self._heard[member] = now
+            if before and member not in before:
+                self._met[member] = now  # it has a while to find its place
         if self.goes_by_senders():
             for member in self._counted_receivers():
                 del self._others[member]
@@ -289,12 +292,18 @@ class FlatReports:
         """Whether this member has said often enough that it does not report any more, and senders have heard it."""
         return self._relaying > self.RELAY_REPORTS
 
-    def hears_senders(self, limit_ns: int, now: int) -> bool:
-        """Whether no sender is silent for so long, nor was a short while ago.
+    def hears_senders(self, limit_ns: int, now: int, shares: Callable[[MemberId], bool]) -> bool:
+        """Whether every sender is heard and goes by the hierarchy this member is in, without a long break of late.
 
         Who is cut off from senders is in a hierarchy without them, and two that were apart take a while to meet.
         """
-        if any(now - self._heard.get(member, now) > limit_ns for member in self._senders if member != self._me):
+        senders = [member for member in self._senders if member != self._me]
+        for member in senders:
+            if member in self._heard and shares(member):
+                self._met[member] = self._heard[member]
+        if any(member not in self._met for member in senders):
+            return False
+        if any(now - self._met[member] > limit_ns for member in senders):
             self._apart_at = now
         return self._apart_at is None or now - self._apart_at > limit_ns
 

@@ -167,3 +167,37 @@ def test_a_coordinator_that_one_sender_does_not_hear_does_not_hold_the_others_ba
     cluster.heal_all()
     assert cluster.run_until(lambda: len(silent(cluster)) == len(RECEIVERS), 10 * SECOND)
     assert gaps(cluster) == []
+
+
+def lose_control_messages(cluster: LiveCluster, one: set[int]) -> None:
+    """No control message passes between some seats and the others; whatever else is sent does."""
+    passage = cluster.network.passage
+
+    def blocked(sender: int, receiver: int) -> int | None:
+        return None if (sender in one) != (receiver in one) else passage(sender, receiver)
+
+    cluster.network.passage = blocked  # type: ignore[method-assign]
+
+
+def test_where_senders_are_in_another_hierarchy_receivers_report(a_live_cluster: MakeLive) -> None:
+    cluster = a_live_cluster(seats=SENDERS + RECEIVERS, hierarchy=True, config=reporting(2))
+    lose_control_messages(cluster, {0, 1})
+    all_there(cluster)
+    cluster.run_for(8 * SECOND)
+    assert silent(cluster) == []
+    deaf = no_data_to(cluster, 3)
+    cluster.run_for(SECOND)
+    assert cluster[0].endpoint.stable <= cluster[3].endpoint.acknowledged
+    cluster.network.relent(deaf)
+    cluster.run_for(SECOND)
+    assert gaps(cluster) == []
+
+
+def test_receivers_report_again_when_senders_come_from_another_hierarchy(a_live_cluster: MakeLive) -> None:
+    seats = [*SENDERS, *RECEIVERS, Seat(name="s8", joins_at=None)]
+    cluster = a_live_cluster(seats=seats, hierarchy=True, config=reporting(2))
+    lose_control_messages(cluster, {8})
+    with_silent_receivers(cluster)
+    cluster.join(8)
+    assert cluster.run_until(lambda: cluster[8].state == "sender")
+    assert cluster.run_until(lambda: silent(cluster) == [], 3 * SECOND)

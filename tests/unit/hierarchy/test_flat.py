@@ -499,27 +499,43 @@ def test_one_that_reports_again_does_not_take_itself_for_counted() -> None:
     assert not reports.counted
 
 
+def everybody(member: MemberId) -> bool:
+    return True
+
+
 def test_senders_that_were_not_heard_for_long_are_trusted_again_after_as_long() -> None:
     reports = a_silent_receiver()
     limit = millis(1_000)
-    assert reports.hears_senders(limit, NOW + limit)
+    assert reports.hears_senders(limit, NOW + limit, everybody)
     reports.received(a_report(A, serial=2, live=a_live_part(indirect=True)), NOW + limit)
-    assert not reports.hears_senders(limit, NOW + limit + 1), "B is silent"
+    assert not reports.hears_senders(limit, NOW + limit + 1, everybody), "B is silent"
     for serial, at in ((3, NOW + limit + 2), (4, NOW + 2 * limit)):
         for sender in (A, B):
             reports.received(a_report(sender, serial=serial, live=a_live_part(indirect=True)), at)
-    assert not reports.hears_senders(limit, NOW + 2 * limit + 1)
-    assert reports.hears_senders(limit, NOW + 2 * limit + 2)
+    assert not reports.hears_senders(limit, NOW + 2 * limit + 1, everybody)
+    assert reports.hears_senders(limit, NOW + 2 * limit + 2, everybody)
+
+
+def test_a_sender_in_another_hierarchy_is_as_good_as_not_heard() -> None:
+    reports = a_silent_receiver()
+    limit = millis(1_000)
+    assert not reports.hears_senders(limit, NOW, lambda member: member == A)
+    assert reports.hears_senders(limit, NOW, everybody)
+    for sender in (A, B):
+        reports.received(a_report(sender, serial=2, live=a_live_part(indirect=True)), NOW + limit)
+    assert reports.hears_senders(limit, NOW + limit, lambda member: member == A)
+    assert not reports.hears_senders(limit, NOW + limit + 1, lambda member: member == A)
 
 
 def test_a_new_sender_has_a_while_to_be_heard() -> None:
     reports = a_silent_receiver()
     limit = millis(1_000)
+    assert reports.hears_senders(limit, NOW, everybody)
     reports.enter(VIEW_TAG, (A, B, C), None, NOW + limit)
     for sender in (A, B):
         reports.received(a_report(sender, serial=2, live=a_live_part(indirect=True)), NOW + limit)
-    assert reports.hears_senders(limit, NOW + 2 * limit)
-    assert not reports.hears_senders(limit, NOW + 2 * limit + 1)
+    assert reports.hears_senders(limit, NOW + 2 * limit, everybody)
+    assert not reports.hears_senders(limit, NOW + 2 * limit + 1, everybody)
 
 
 def test_a_receiver_reports_again_while_a_sender_cannot_go_by_the_hierarchy() -> None:

@@ -74,3 +74,15 @@ def test_distances_are_the_configured_one_until_a_place_is_known_and_measured() 
     assert control.distances.to(member) == 500_000
     control.placed(member, process.me, process.me)
     assert control.distances.to(member) == 0
+
+
+def test_a_member_shares_the_hierarchy_if_its_coordinator_is_one_here() -> None:
+    process, control, _ = alone()
+    elsewhere = SiteId(77)
+    assert not control.shares(A), "it has not said where it is"
+    control.placed(A, elsewhere, None)
+    assert not control.shares(A), "it has no place yet"
+    control.placed(A, elsewhere, elsewhere)
+    assert not control.shares(A)
+    control.placed(A, elsewhere, process.me)
+    assert control.shares(A)
