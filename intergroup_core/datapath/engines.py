@@ -133,6 +133,8 @@ class Engines:
         """Whether this member may stamp: it sends, and no repair has closed the view (D11)."""
         self.permitted = True
         """Whether the quorum rule lets this member send data (M11)."""
+        self.closing = False
+        """Whether this member's Leave is under way: data after it would belong to no view, and waits."""
         self.delivering = True
         """Whether ordered messages reach the application: a repair halts that (T5.4.2)."""
         self._guard: ClockGuard | None = None

@@ -97,7 +97,7 @@ class Following(Repairing):
         standing.path.come_from(cut.epoch.tag for cut in change.cuts)
         standing.path.hold_stability(start, now.mono + 2 * standing.ns(self._config.repeat_ms))
         standing.path.permitted = standing.quorum.may_send
-        self._leave_sent = False
+        self._leave_sent = standing.path.closing = False
         sender = mine in activations
         if not sender:
             self._wants_to_send = self._has_unsent() and self._leaving is None

@@ -18,6 +18,8 @@ class Stream(Protocol):
     """Sources that left in this epoch, and their last seq."""
     permitted: bool
     """Whether the quorum rule lets this member send data."""
+    closing: bool
+    """Whether this member's Leave is under way: data after it would belong to no view, and waits."""
 
     @property
     def last_seq(self) -> int:

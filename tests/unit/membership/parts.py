@@ -71,6 +71,7 @@ class AStream:
         self.left: list[MemberId] = []
         self.views: list[tuple[MemberId, ...]] = []
         self.tag = 0
+        self.closing = False
         self.before: tuple[int, ...] = ()
         self.held_until = 0
         self.ends: dict[MemberId, int] = dict.fromkeys(members, 0)
