@@ -35,6 +35,10 @@ class Following(Repairing):
             self._excluded(change, now)
         elif ends_mine and any(entry.peer.id == standing.me.id for entry in change.entries):
             self._counters.drop("body")  # a sender of it for which this member never was ready
+        elif self._following is not None:
+            # Of an epoch that ended in two branches a receiver follows one. Going back and forth it would want now what
+            # one and now what the other has, and never find that neither can be had.
+            self._counters.membership_ignored += 1
         elif ends_mine:
             self._follow(change, now)
 
