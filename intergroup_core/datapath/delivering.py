@@ -126,7 +126,7 @@ class Delivering(Incoming):
         if self.reports.dropped_by_senders() > self._unpinned:
             return False
         if self._control is not None and self.reports.relaying:
-            return self._is_spoken_for(self._control, now)
+            return self._is_spoken_for(self._control, now) and self.reports.heeded
         return self.reports.counted
 
     def lacks_what_is_gone(self, now: Instant) -> bool:

@@ -262,16 +262,22 @@ class FlatReports:
         if heeded:
             self._unheeded = 0
         if not may or self._me in self._senders or self._unheeded > self.UNHEEDED_REPORTS:
+            if self._relaying:
+                # Senders that heard it wait for reports no longer: whoever reports again has to be counted anew.
+                self._confirmed.clear()
             self._relaying = 0
-            return
-        if not self._relaying:
-            # Senders that hear of it wait for reports no longer: whoever reports again has to be counted anew.
-            self._confirmed.clear()
-        if self._relaying < self.RELAY_REPORTS or heeded:
+        elif self._relaying < self.RELAY_REPORTS or heeded:
             self._relaying += 1
+            if self.silent:
+                self._confirmed.clear()
         else:
             self._relaying = self.RELAY_REPORTS
             self._unheeded += 1
+
+    @property
+    def heeded(self) -> bool:
+        """Whether every sender waits for this member, by its reports or by the hierarchy, whichever it has heard of."""
+        return self.counted or self._senders_go_by_hierarchy()
 
     def _senders_go_by_hierarchy(self) -> bool:
         """Whether no sender says that it does not.

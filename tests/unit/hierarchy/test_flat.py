@@ -479,6 +479,22 @@ def test_a_silent_receiver_speaks_up_when_a_sender_knows_of_no_silent_ones() -> 
     assert reports.make(START, {}, 1, NOW).live.relayed  # type: ignore[union-attr]
 
 
+def test_a_silent_receiver_does_not_count_on_a_sender_that_knows_of_no_silent_ones() -> None:
+    reports = a_silent_receiver()
+    assert reports.heeded
+    reports.received(a_report(B, serial=2, live=a_live_part()), NOW)
+    assert not reports.heeded
+
+
+def test_on_its_way_to_silence_a_receiver_is_waited_for_as_before() -> None:
+    reports = flat(me=R, counted=(A, B))
+    reports.enter(VIEW_TAG, (A, B), None, NOW)
+    for sender in (A, B):
+        reports.received(a_report(sender, serial=1, live=a_live_part(counts=(R,))), NOW)
+    reports.relay(True)
+    assert reports.heeded
+
+
 def test_a_sender_that_hears_of_silent_receivers_says_so_soon() -> None:
     reports = flat()
     reports.enter(VIEW_TAG, (A, B), 1, NOW)
