@@ -145,7 +145,7 @@ class Delivering(Incoming):
     def _report(self, multicast: ReliableMulticast, now: Instant) -> None:
         if self._control is not None:
             self.reports.place = self._control.place
-            self.reports.relay(self._may_relay(self._control, now))
+            self.reports.relay(self._may_relay(self._control, now), now.mono)
             if self.reports.silent:
                 self.reports.postpone(now.mono)
                 return

@@ -39,9 +39,9 @@ class FlatReports:
     MAX_COUNTS = 64
     """Newly counted members named in one report; the others wait for the next."""
     RELAY_REPORTS = 3
-    """Reports in which a receiver says that the hierarchy speaks for it, for one may be lost."""
+    """Reports, half an idle time apart, in which a receiver says that the hierarchy speaks for it; one may be lost."""
     UNHEEDED_REPORTS = 8
-    """Further ones after which a sender that does not go by the hierarchy is taken to be unable to."""
+    """Further ones, as far apart, after which a sender that does not go by the hierarchy is taken to be unable to."""
     TURNS = 1_024
     """Parts of half an idle time over which silent receivers spread what one of them has to say."""
     UNSURE_PARTS = 8
@@ -75,6 +75,7 @@ class FlatReports:
         self._is_unsure = False
         self._frozen = Timestamp(0)
         self._relaying = 0
+        self._relayed_at = 0
         self._unheeded = 0
         self._met: dict[MemberId, int] = {}
         """When each sender was last heard, as one that goes by the same hierarchy."""
@@ -256,7 +257,7 @@ class FlatReports:
 
     # Members that the hierarchy speaks for
 
-    def relay(self, may: bool) -> None:
+    def relay(self, may: bool, now: int) -> None:
         """Whether the hierarchy counts this receiver and should speak for it; said before it is done."""
         heeded = self._senders_go_by_hierarchy()
         if heeded:
@@ -266,12 +267,16 @@ class FlatReports:
                 # Senders that heard it wait for reports no longer: whoever reports again has to be counted anew.
                 self._confirmed.clear()
             self._relaying = 0
+        elif 0 < self._relaying <= self.RELAY_REPORTS and now < self._relayed_at + self._idle_ns // 2:
+            pass  # Last words all said at once may all be lost at once; then others would wait for long.
         elif self._relaying < self.RELAY_REPORTS or heeded:
             self._relaying += 1
+            self._relayed_at = now
             if self.silent:
                 self._confirmed.clear()
         else:
             self._relaying = self.RELAY_REPORTS
+            self._relayed_at = now
             self._unheeded += 1
 
     @property

@@ -444,14 +444,21 @@ def test_a_report_says_what_the_reporter_takes_as_stable() -> None:
     assert report.live.stable == START + 7
 
 
+def say_last_words(reports: FlatReports, times: int, now: int = NOW) -> int:
+    """Let a receiver that may be silent report so many times; when that was over."""
+    for _ in range(times):
+        reports.relay(True, now)
+        now += millis(50)
+    return now
+
+
 def a_silent_receiver(now: int = NOW) -> FlatReports:
     """R, in a view of A and B that both know of silent receivers."""
     reports = flat(me=R, counted=(A, B))
     reports.enter(VIEW_TAG, (A, B), None, now)
     for sender in (A, B):
         reports.received(a_report(sender, serial=1, live=a_live_part(indirect=True)), now)
-    for _ in range(FlatReports.RELAY_REPORTS + 1):
-        reports.relay(True)
+    say_last_words(reports, FlatReports.RELAY_REPORTS + 1, now - millis(1_000))
     assert reports.silent
     return reports
 
@@ -461,11 +468,10 @@ def test_a_receiver_goes_on_saying_that_it_falls_silent_until_every_sender_knows
     reports.enter(VIEW_TAG, (A, B), None, NOW)
     reports.received(a_report(A, serial=1, live=a_live_part(indirect=True)), NOW)
     reports.received(a_report(B, serial=1, live=a_live_part()), NOW)
-    for _ in range(2 * FlatReports.RELAY_REPORTS):
-        reports.relay(True)
+    now = say_last_words(reports, 2 * FlatReports.RELAY_REPORTS)
     assert not reports.silent, "B did not hear it"
-    reports.received(a_report(B, serial=2, live=a_live_part(indirect=True)), NOW)
-    reports.relay(True)
+    reports.received(a_report(B, serial=2, live=a_live_part(indirect=True)), now)
+    reports.relay(True, now)
     assert reports.silent
 
 
@@ -474,7 +480,7 @@ def test_a_silent_receiver_speaks_up_when_a_sender_knows_of_no_silent_ones() -> 
     reports.postpone(NOW)
     reports.received(a_report(B, serial=2, live=a_live_part()), NOW)
     assert reports.next_deadline() <= NOW + millis(50)
-    reports.relay(True)
+    reports.relay(True, NOW)
     assert not reports.silent
     assert reports.make(START, {}, 1, NOW).live.relayed  # type: ignore[union-attr]
 
@@ -491,7 +497,7 @@ def test_on_its_way_to_silence_a_receiver_is_waited_for_as_before() -> None:
     reports.enter(VIEW_TAG, (A, B), None, NOW)
     for sender in (A, B):
         reports.received(a_report(sender, serial=1, live=a_live_part(counts=(R,))), NOW)
-    reports.relay(True)
+    reports.relay(True, NOW)
     assert reports.heeded
 
 
@@ -510,8 +516,8 @@ def test_one_that_reports_again_does_not_take_itself_for_counted() -> None:
     for sender in (A, B):
         reports.received(a_report(sender, serial=1, live=a_live_part(counts=(R,), indirect=True)), NOW)
     assert reports.counted
-    reports.relay(True)
-    reports.relay(False)
+    reports.relay(True, NOW)
+    reports.relay(False, NOW)
     assert not reports.counted
 
 
@@ -557,14 +563,12 @@ def test_a_new_sender_has_a_while_to_be_heard() -> None:
 def test_a_receiver_reports_again_while_a_sender_cannot_go_by_the_hierarchy() -> None:
     reports = a_silent_receiver()
     reports.received(a_report(B, serial=2, live=a_live_part()), NOW)
-    for _ in range(FlatReports.UNHEEDED_REPORTS + 1):
-        reports.relay(True)
-        assert reports.relaying
-    for _ in range(FlatReports.UNHEEDED_REPORTS):
-        reports.relay(True)
-        assert not reports.relaying
-    reports.received(a_report(B, serial=3, live=a_live_part(indirect=True)), NOW)
-    reports.relay(True)
+    now = say_last_words(reports, FlatReports.UNHEEDED_REPORTS + 1)
+    assert reports.relaying
+    now = say_last_words(reports, FlatReports.UNHEEDED_REPORTS, now)
+    assert not reports.relaying
+    reports.received(a_report(B, serial=3, live=a_live_part(indirect=True)), now)
+    reports.relay(True, now)
     assert reports.relaying
 
 
@@ -583,3 +587,15 @@ def test_a_sender_that_lost_the_hierarchy_takes_reports_for_what_they_are() -> N
     assert reports.stable(START + 50) == 0, "others may not have heard that it asks for reports"
     reports.told(None, WAITS, lost + WAITS.notice + 1)
     assert reports.stable(START + 50) == START + 20
+
+
+def test_last_words_are_not_said_all_at_once() -> None:
+    reports = flat(me=R, counted=(A, B))
+    reports.enter(VIEW_TAG, (A, B), None, NOW)
+    for sender in (A, B):
+        reports.received(a_report(sender, serial=1, live=a_live_part(indirect=True)), NOW)
+    for millisecond in range(149):
+        reports.relay(True, NOW + millis(millisecond))
+    assert not reports.silent
+    reports.relay(True, NOW + millis(150))
+    assert reports.silent
