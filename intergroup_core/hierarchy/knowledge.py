@@ -121,6 +121,12 @@ class Knowledge(Moving):
                 at.append(counted)
         return any(time is not None and now - time <= self._belief_ns for time in at)
 
+    def knows_coordinator(self, site: SiteId) -> bool:
+        """Whether a site is a coordinator of this hierarchy: what it says to its children it says of this site too."""
+        if self._lead is not None and (site == self.me or site in self._lead.fellows):
+            return True
+        return any(site == place.coordinator or site in place.from_coordinator for place in self._attachments)
+
     def _slept(self, now: int) -> bool:
         """Whether it has missed so much time that it does not know any more who there is."""
         return now - self._now >= self._asleep_ns

@@ -35,6 +35,10 @@ class Following(Repairing):
             self._excluded(change, now)
         elif ends_mine and any(entry.peer.id == standing.me.id for entry in change.entries):
             self._counters.drop("body")  # a sender of it for which this member never was ready
+        elif self._following is not None:
+            # Of an epoch that ended in two branches a receiver follows one. Going back and forth it would want now what
+            # one and now what the other has, and never find that neither can be had.
+            self._counters.membership_ignored += 1
         elif ends_mine:
             self._follow(change, now)
 
@@ -94,9 +98,10 @@ class Following(Repairing):
             standing.path.enter_view(activations, now)
         else:
             standing.path.begin_epoch(change.view.tag, start, activations, last, now)
+        standing.path.come_from(cut.epoch.tag for cut in change.cuts)
         standing.path.hold_stability(start, now.mono + 2 * standing.ns(self._config.repeat_ms))
         standing.path.permitted = standing.quorum.may_send
-        self._leave_sent = False
+        self._leave_sent = standing.path.closing = False
         sender = mine in activations
         if not sender:
             self._wants_to_send = self._has_unsent() and self._leaving is None
