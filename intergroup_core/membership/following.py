@@ -102,6 +102,7 @@ class Following(Repairing):
         standing.path.hold_stability(start, now.mono + 2 * standing.ns(self._config.repeat_ms))
         standing.path.permitted = standing.quorum.may_send
         self._leave_sent = standing.path.closing = False
+        self._hopes_since = None
         sender = mine in activations
         if not sender:
             self._wants_to_send = self._has_unsent() and self._leaving is None
@@ -121,6 +122,7 @@ class Following(Repairing):
         self.standing.path.tell_reach(now)
         self._sponsor.forget_all()
         self._change_request_at = now.mono + 4 * self.standing.ns(self._config.repeat_ms)
+        self._hopes_since = None
         self._enter(State.RECEIVER_WAIT, "join")
 
     def _follow(self, change: MembershipChange, now: Instant) -> None:
@@ -140,6 +142,16 @@ class Following(Repairing):
     def _check_following(self, now: Instant) -> None:
         if self._following is not None and self.standing.path is not None and self.standing.path.has_reached():
             self._install(self._following, now)
+
+    def _change_is_near(self, source: MemberId, now: Instant) -> bool:
+        """Whether the senders are about to say what is needed of a source, and who has it; believed for a while."""
+        detector = self.standing.detector
+        missed = detector.suspects(source) and not detector.all_suspected
+        if not missed and self.state is not State.RECEIVER_WAIT:
+            return False
+        if self._hopes_since is None:
+            self._hopes_since = now.mono
+        return now.mono - self._hopes_since < self.standing.ns(self._config.suspect_max_ms)
 
     def _foreign_at_receiver(self, foreign: Foreign, now: Instant) -> None:
         """Another view is about: perhaps it follows this one; if nobody says so and all senders are gone, go anew."""
@@ -168,6 +180,7 @@ class Following(Repairing):
         standing.roster = {}
         self._repair = None
         self._following = None
+        self._hopes_since = None
         self._leave_sent = False
         self._serial = 0
         self._wants_to_send = self._wants_to_send or self._has_unsent()
