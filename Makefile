@@ -51,7 +51,7 @@ bench: venv  ## goodput and latency next to the raw socket ceiling of the same r
 	$(BIN)/intergroup bench latency
 
 figures: venv  ## what membership, churn, recovery and the hierarchy cost, by simulation: tables and picture of docs/protocol.md
-	$(BIN)/python -m intergroup_core.sim.costs
+	$(BIN)/python -m intergroup_core.sim.costs --most-receivers 100
 	$(BIN)/python -m intergroup_core.sim.churn
 	$(BIN)/python -m intergroup_core.sim.recovery
 	$(BIN)/python -m intergroup_core.sim.hierarchy_figures --json docs/hierarchy.json
