@@ -15,6 +15,7 @@ from intergroup_core.log.entry import ENTRY_BYTES, MAGIC, EntryHeader, Kind, che
 from intergroup_core.log.index import IndexBuilder, SegmentIndex, unpacked_index
 from intergroup_core.log.manifest import SealedSegment, index_name, segment_name
 from intergroup_core.ports import Disk
+from intergroup_core.wire.checksum import check_frames
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ def payload_is_sound(data: memoryview, offset: int, header: EntryHeader) -> bool
         table, runs = frames_of(header, padded)
     except ValueError:  # a table of runs that does not fit the payload
         return False
-    return frames_checksum(runs, table) == header.payload_checksum
+    return frames_checksum(runs, table) == header.payload_checksum and all(check_frames(run).all() for run in runs)
 
 
 def _view_of(data: memoryview, offset: int, header: EntryHeader) -> ViewId:

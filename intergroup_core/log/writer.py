@@ -13,7 +13,7 @@ from intergroup_core.errors import ConfigError, DiskFull, LocalProtocolError, Lo
 from intergroup_core.ids import Service, ViewId
 from intergroup_core.log.body import packed_gap, packed_install, run_table, stated_records
 from intergroup_core.log.digest import MASK64, checksum, frames_checksum, frames_digest, view_digest
-from intergroup_core.log.entry import ENTRY_BYTES, MAX_PAYLOAD_BYTES, UNKNOWN_RECORDS, EntryFlag, EntryHeader, Kind
+from intergroup_core.log.entry import MAX_PAYLOAD_BYTES, UNKNOWN_RECORDS, EntryFlag, EntryHeader, Kind
 from intergroup_core.log.index import IndexBuilder, SegmentIndex
 from intergroup_core.log.manifest import (
     MANIFEST,
@@ -256,31 +256,33 @@ class LogWriter:
         self._synced_words = 0
 
     def _header(
-        self, kind: Kind, payload_bytes: int, payload_checksum: int, digest: int = 0, flags: int = 0
+        self,
+        kind: Kind,
+        payload_bytes: int,
+        payload_checksum: int,
+        *,
+        flags: int = 0,
+        digest: int = 0,
+        where: tuple[int, int, int, int, int] | None = None,
+        shape: tuple[int, int, int, int, int] = (0, 0, 0, 0, 0),
     ) -> EntryHeader:
-        """With what came last in its fields; a message or view has its own."""
+        """`where` is source, first and last seq, first and last timestamp: by default what came last."""
         context = self._context
+        if where is None:
+            where = (context.source, context.seq, context.seq, context.timestamp, context.timestamp)
         return EntryHeader(
-            kind=kind,
-            flags=flags,
-            payload_bytes=payload_bytes,
-            synced_words=self._synced_words,
-            entry=context.entry,
-            place=context.place,
-            source=context.source,
-            first_seq=context.seq,
-            last_seq=context.seq,
-            first_timestamp=context.timestamp,
-            last_timestamp=context.timestamp,
-            messages=0,
-            records=0,
-            frames=0,
-            runs=0,
-            frame_words=0,
-            chain=context.chain,
-            digest=digest,
-            log=self._manifest.log,
-            payload_checksum=payload_checksum,
+            kind,
+            flags,
+            payload_bytes,
+            self._synced_words,
+            context.entry,
+            context.place,
+            *where,
+            *shape,
+            context.chain,
+            digest,
+            self._manifest.log,
+            payload_checksum,
         )
 
     def _data(self, chunk: Chunk) -> tuple[EntryHeader, list[Part]]:
@@ -290,32 +292,26 @@ class LogWriter:
         payload_bytes = len(table) + chunk.nbytes
         if payload_bytes > MAX_PAYLOAD_BYTES:
             raise LocalProtocolError(f"a chunk of {payload_bytes} bytes; an entry has at most {MAX_PAYLOAD_BYTES}")
-        digest = sum(frames_digest(run.source, run.seq, run.frames) for run in runs) & MASK64
-        header = self._header(Kind.DATA, payload_bytes, frames_checksum(frames, table), digest)._replace(
-            source=chunk.source,
-            first_seq=chunk.first_seq,
-            last_seq=chunk.last_seq,
-            first_timestamp=chunk.first_timestamp,
-            last_timestamp=chunk.last_timestamp,
-            messages=chunk.count,
-            records=min(stated_records(chunk), UNKNOWN_RECORDS),
-            frames=sum(run.count for run in runs),
-            runs=len(runs),
-            frame_words=int(chunk.run.frames.shape[1]),
+        header = self._header(
+            Kind.DATA,
+            payload_bytes,
+            frames_checksum(frames, table),
+            digest=sum(frames_digest(run.source, run.seq, run.frames) for run in runs) & MASK64,
+            where=(chunk.source, chunk.first_seq, chunk.last_seq, chunk.first_timestamp, chunk.last_timestamp),
+            shape=(
+                chunk.count,
+                min(stated_records(chunk), UNKNOWN_RECORDS),
+                sum(run.count for run in runs),
+                len(runs),
+                int(chunk.run.frames.shape[1]),
+            ),
         )
         return header, [header.packed(), table, *(run.reshape(-1).data.cast("B") for run in frames)]
 
     def _view(self, install: Install) -> tuple[EntryHeader, list[Part]]:
         view = install.view.id
-        header, parts = self._body(Kind.VIEW, packed_install(install), view_digest(install.view))
-        header = header._replace(
-            source=view.leader,
-            first_seq=view.leader_seq,
-            last_seq=view.leader_seq,
-            first_timestamp=view.start,
-            last_timestamp=view.start,
-        )
-        return header, [header.packed(), *parts[1:]]
+        where = (view.leader, view.leader_seq, view.leader_seq, view.start, view.start)
+        return self._body(Kind.VIEW, packed_install(install), digest=view_digest(install.view), where=where)
 
     def _carried(self, install: Install) -> tuple[EntryHeader, list[Part], ViewId]:
         header, parts = self._body(Kind.VIEW, packed_install(install), flags=EntryFlag.CARRIED)
@@ -324,10 +320,17 @@ class LogWriter:
     def _gap(self, gap: Gap) -> tuple[EntryHeader, list[Part]]:
         return self._body(Kind.GAP, packed_gap(gap))
 
-    def _body(self, kind: Kind, body: bytes, digest: int = 0, flags: int = 0) -> tuple[EntryHeader, list[Part]]:
+    def _body(
+        self,
+        kind: Kind,
+        body: bytes,
+        *,
+        flags: int = 0,
+        digest: int = 0,
+        where: tuple[int, int, int, int, int] | None = None,
+    ) -> tuple[EntryHeader, list[Part]]:
         padded = body + bytes(-len(body) % 8)
-        header = self._header(kind, len(body), checksum(padded), digest, flags)
-        assert header.size == ENTRY_BYTES + len(padded)
+        header = self._header(kind, len(body), checksum(padded), flags=flags, digest=digest, where=where)
         return header, [header.packed(), padded]
 
 

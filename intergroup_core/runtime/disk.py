@@ -110,9 +110,11 @@ class GrowingFile:
         return self._size
 
     def appendv(self, parts: Sequence[bytes | memoryview]) -> None:
-        with _explained("write", self._path):
+        try:
             for start in range(0, len(parts), _MOST_PARTS):
                 self._write(parts[start : start + _MOST_PARTS])
+        except OSError as error:
+            raise _explanation("write", self._path, error) from error
 
     def _write(self, parts: Sequence[bytes | memoryview]) -> None:
         wanted = sum(map(len, parts))
@@ -154,6 +156,10 @@ def _explained(doing: str, path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in _FULL:
-            raise DiskFull(f"cannot {doing} {path}: {error.strerror}; make room") from error
-        raise LogError(f"cannot {doing} {path}: {error.strerror}; make it accessible and try again") from error
+        raise _explanation(doing, path, error) from error
+
+
+def _explanation(doing: str, path: Path, error: OSError) -> LogError:
+    if error.errno in _FULL:
+        return DiskFull(f"cannot {doing} {path}: {error.strerror}; make room")
+    return LogError(f"cannot {doing} {path}: {error.strerror}; make it accessible and try again")

@@ -42,8 +42,7 @@ _spare: list[Words] = []
 """Memory for upper halves, kept from call to call; as many as there were calls at the same time."""
 
 
-def frame_sums(frames: Words) -> Words:
-    """The whole sum of each frame, of which its checksum is the upper half."""
+def _sums(frames: Words) -> Words:
     count, words = frames.shape
     sums: Words = np.einsum("ij,j->i", frames, WEIGHTS[:words])
     uppers = np.empty(count, dtype=np.uint64)
@@ -71,12 +70,12 @@ def _sum(frame: Words) -> int:
 
 def seal_frames(frames: Words) -> None:
     """Write the checksum of every frame into the lower half of its first word, which must be zero."""
-    frames[:, 0] |= frame_sums(frames) >> _HALF
+    frames[:, 0] |= _sums(frames) >> _HALF
 
 
 def check_frames(frames: Words, first: Words | None = None) -> NDArray[np.bool_]:
     """Which frames carry the checksum of their own content; `first` is their first words, where they lie together."""
-    sums = frame_sums(frames)
+    sums = _sums(frames)
     stated = (frames[:, 0] if first is None else first) & _LOW
     sums -= stated * WEIGHTS[:1]
     sums >>= _HALF
