@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from random import Random
 from typing import Any
 
@@ -177,10 +176,6 @@ def rows_of(
     """What a log gives back."""
     rows = ArrowRows(LogReader(disk), columns)
     return [row for batch in rows.batches(start, stop) for row in batch.to_pylist()]
-
-
-def times_of(rows: Iterable[Row]) -> list[datetime]:
-    return [row["timestamp"] for row in rows]
 
 
 def what_was_delivered(delivered: Delivered) -> object:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect, bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -78,34 +79,30 @@ class ArrowRows:
         """Rows between two points, by default of everything held; a view or gap is a batch of its own."""
         begin = self._reader.start() if start is None else start
         end = self._reader.end() if stop is None else stop
-        gathered = MessageColumns.empty()
-        context: int | None = None
+        gathered = MessageColumns()
+        views = self._reader.view_entries()
+        last: int | None = None
         for piece in self._reader.pieces(begin, end):
             header = piece.entry.header
-            if context is None or self._is_apart(context, header.entry):
+            # A range that leaves entries out may leave out the view between two of them.
+            if last is None or (header.entry > last + 1 and bisect(views, last) < bisect_left(views, header.entry)):
                 if gathered.rows:
                     yield self._data(gathered)
-                    gathered = MessageColumns.empty()
+                    gathered = MessageColumns()
                 self._install(self._reader.install_before(header.entry))
-            context = header.entry
+            last = header.entry
             if piece.entry.kind is Kind.DATA:
                 gathered.add(piece)
                 if gathered.rows >= rows or gathered.value_bytes >= BATCH_BYTES:
                     yield self._data(gathered)
-                    gathered = MessageColumns.empty()
+                    gathered = MessageColumns()
                 continue
             if gathered.rows:
                 yield self._data(gathered)
-                gathered = MessageColumns.empty()
+                gathered = MessageColumns()
             yield self._view(piece) if piece.entry.kind is Kind.VIEW else self._gap(piece)
         if gathered.rows:
             yield self._data(gathered)
-
-    def _is_apart(self, last: int, entry: int) -> bool:
-        """Whether a view may stand between two entries of a range that leaves some out."""
-        return entry > last + 1 and any(
-            last < place.entry < entry for segment in self._reader.segments for place in segment.index.view_places()
-        )
 
     def _install(self, install: Install | None) -> None:
         if install is None:
@@ -164,7 +161,7 @@ class _DataBatch:
         self._name = name
         self._ordered = ordered
         self._rows = gathered.rows
-        self._counts = np.concatenate(gathered.counts)
+        self._counts = gathered.counts
         self._made: dict[str, Any] = {}
 
     def batch(self, schema: pa.Schema) -> pa.RecordBatch:
@@ -176,9 +173,9 @@ class _DataBatch:
                 offsets, data = self._gathered.values()
                 return pa.Array.from_buffers(pa.binary(), self._rows, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
             case "seq":
-                return self._per_message(self._gathered.seqs).cast(field.type, safe=False)
+                return self._per_message(self._gathered.seqs)
             case "lamport":
-                return self._shared("lamport", lambda: self._per_message(self._gathered.timestamps, np.int64))
+                return self._shared("lamport", lambda: self._per_message(self._gathered.timestamps))
             case "timestamp" | "sent_timestamp":
                 return self._shared("timestamp", self._times)
             case "record":
@@ -208,11 +205,11 @@ class _DataBatch:
             self._made[name] = make()
         return self._made[name]
 
-    def _per_message(self, numbers: list[NDArray[np.uint64]], dtype: Any = np.int64) -> pa.Array:
-        return pa.array(np.repeat(np.concatenate(numbers).astype(dtype), self._counts))
+    def _per_message(self, numbers: NDArray[np.uint64]) -> pa.Array:
+        return pa.array(np.repeat(numbers.astype(np.int64), self._counts))
 
     def _times(self) -> pa.Array:
-        times = (np.concatenate(self._gathered.timestamps) >> np.uint64(COUNTER_BITS)).astype(np.int64) + EPOCH_US
+        times = (self._gathered.timestamps >> np.uint64(COUNTER_BITS)).astype(np.int64) + EPOCH_US
         return pa.array(np.repeat(times, self._counts)).view(_TIME)
 
     def _records(self) -> NDArray[np.int32]:
@@ -221,16 +218,15 @@ class _DataBatch:
 
     def _positions(self) -> pa.Array:
         gathered = self._gathered
-        places = np.concatenate(gathered.timestamps if self._ordered else gathered.places)
-        senders, seqs = np.concatenate(gathered.senders), np.concatenate(gathered.seqs)
-        text = positions(places, senders, seqs, self._counts, self._records())
+        places = gathered.timestamps if self._ordered else gathered.places
+        text = positions(places, gathered.senders, gathered.seqs, self._counts, self._records())
         offsets = np.arange(self._rows + 1, dtype=np.int32) * np.int32(POSITION_WIDTH)
         return pa.Array.from_buffers(
             pa.string(), self._rows, [None, pa.py_buffer(offsets), pa.py_buffer(text.reshape(-1))]
         )
 
     def _of_senders(self, name: Any) -> pa.Array:
-        found, inverse = np.unique(np.concatenate(self._gathered.senders), return_inverse=True)
+        found, inverse = np.unique(self._gathered.senders, return_inverse=True)
         names = pa.array([name(member) for member in found.tolist()], type=pa.string())
         if len(found) == 1:
             return pa.repeat(names[0], self._rows)

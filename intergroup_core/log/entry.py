@@ -59,6 +59,9 @@ class EntryFlag(IntFlag):
     """A view that was installed in an earlier segment, repeated so that this one can be read by itself."""
 
 
+_CARRIED = int(EntryFlag.CARRIED)
+
+
 class EntryHeader(NamedTuple):
     """One entry without its payload."""
 
@@ -85,7 +88,7 @@ class EntryHeader(NamedTuple):
 
     @property
     def carried(self) -> bool:
-        return bool(self.flags & EntryFlag.CARRIED)
+        return bool(self.flags & _CARRIED)
 
     @property
     def size(self) -> int:

@@ -17,7 +17,7 @@ from intergroup_core.log.body import chunk_of, gap_of, install_of
 from intergroup_core.log.context import Context
 from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
 from intergroup_core.log.entry import EntryHeader, Kind, check_kind, header_at
-from intergroup_core.log.index import IndexBuilder, ViewPlace
+from intergroup_core.log.index import IndexBuilder
 from intergroup_core.log.manifest import Manifest, read_manifest, segment_name
 from intergroup_core.log.recovery import tail_segments
 from intergroup_core.log.segment import (
@@ -31,6 +31,9 @@ from intergroup_core.log.segment import (
 )
 from intergroup_core.ports import Disk
 from intergroup_core.wire.chunk import Chunk
+
+LOOKS = 3
+"""At a log whose oldest segments are being removed; what is still missing then is damage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +49,17 @@ class Entry:
     def kind(self) -> Kind:
         return check_kind(self.header, self.file, self.offset)
 
+    def payload(self) -> memoryview:
+        return payload_at(self.data, self.offset, self.header)
+
     def chunk(self) -> Chunk:
-        return chunk_of(self.header, payload_at(self.data, self.offset, self.header))
+        return chunk_of(self.header, self.payload())
 
     def install(self) -> Install:
-        return install_of(payload_at(self.data, self.offset, self.header))
+        return install_of(self.payload())
 
     def gap(self) -> Gap:
-        return gap_of(payload_at(self.data, self.offset, self.header))
+        return gap_of(self.payload())
 
     def check(self) -> None:
         """Refuse a payload that is not what was written."""
@@ -88,7 +94,7 @@ class LogReader:
         self._maps: dict[int, memoryview] = {}
         self._segments: list[OpenedSegment] = []
         self._scans: dict[int, Scan] = {}
-        self.manifest: Manifest = read_manifest(disk)
+        self.manifest: Manifest
         self.refresh()
 
     @property
@@ -112,6 +118,13 @@ class LogReader:
 
     def refresh(self) -> None:
         """See what was appended, sealed and removed."""
+        for _ in range(LOOKS):
+            self._look()
+            # A segment may be removed between a look at the manifest and a look at the file.
+            if not self.damages or read_manifest(self._disk) == self.manifest:
+                break
+
+    def _look(self) -> None:
         self.manifest = manifest = read_manifest(self._disk)
         known = {segment.first: segment for segment in self._segments if segment.first not in self._scans}
         segments: list[OpenedSegment] = []
@@ -202,20 +215,17 @@ class LogReader:
             self._maps[segment.first] = data
         return data
 
+    def view_entries(self) -> list[int]:
+        """The numbers of all views, carried ones included."""
+        return [number for segment in self._segments for number in segment.index.views["entry"].tolist()]
+
     def install_before(self, entry: int) -> Install | None:
         """The view in force where an entry stands."""
-        found: tuple[OpenedSegment, ViewPlace] | None = None
-        for segment in self._segments:
-            if segment.first > entry:
-                break
-            for place in segment.index.view_places():
-                if place.entry < entry:
-                    found = segment, place
-        if found is None:
+        views = self.view_entries()
+        at = bisect_left(views, entry)
+        if not at:
             return None
-        segment, place = found
-        (view,) = self._entries_of(segment, place.entry, place.entry + 1)
-        view.check()
+        (view,) = self.entries(views[at - 1], views[at - 1] + 1)
         return view.install()
 
     def context(self) -> Context:

@@ -15,7 +15,7 @@ from intergroup_core.log.entry import ENTRY_BYTES, MAGIC, EntryHeader, Kind, che
 from intergroup_core.log.index import IndexBuilder, SegmentIndex, unpacked_index
 from intergroup_core.log.manifest import SealedSegment, index_name, segment_name
 from intergroup_core.ports import Disk
-from intergroup_core.wire.checksum import check_frames
+from intergroup_core.wire.checksum import check_frame, check_frames
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +48,6 @@ class Scan:
     def end(self) -> int:
         """Where the last whole entry ends."""
         return self.builder.size
-
-    @property
-    def certain(self) -> bool:
-        """Whether every damage lies in what was durable: it then was not left by a crash."""
-        return all(damage.offset < self.synced for damage in self.damages)
 
     def walk(self, data: memoryview, *, check_payloads: bool, progress: Callable[[int], None] | None = None) -> None:
         """Go on from where the last walk ended; a last entry that is not whole is left alone."""
@@ -113,6 +108,10 @@ def payload_is_sound(data: memoryview, offset: int, header: EntryHeader) -> bool
     padded = data[offset + ENTRY_BYTES : offset + header.size]
     if header.kind != Kind.DATA:
         return checksum(padded) == header.payload_checksum
+    if header.frames == 1:
+        frame = np.frombuffer(padded, dtype=np.uint64)
+        word = int(frame[0])
+        return checksum(padded[:8]) == header.payload_checksum and check_frame(frame, word & 0xFFFFFFFF)
     try:
         table, runs = frames_of(header, padded)
     except ValueError:  # a table of runs that does not fit the payload

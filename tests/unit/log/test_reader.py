@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from intergroup_core.errors import RangeUnavailable
 from intergroup_core.ids import MemberId, Service
+from intergroup_core.log import reader as reader_module
 from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
 from intergroup_core.log.entry import Kind
+from intergroup_core.log.manifest import Manifest
 from intergroup_core.log.reader import LogReader, Place
 from intergroup_core.log.writer import open_log
 from intergroup_core.sim.disk import SimDisk
@@ -196,3 +198,23 @@ def test_a_range_whose_beginning_was_removed_is_an_error_and_never_fewer_rows() 
         assert len(rows_of(disk, cuts[held], reader.head())) == 12 - held
         with pytest.raises(RangeUnavailable):
             rows_of(disk, cuts[before - 1], reader.head())
+
+
+def test_a_segment_that_is_removed_while_one_looks_is_not_damage(monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = SimDisk()
+    log = a_log(disk, segment_bytes=600)
+    for at in range(12):
+        log.append(a_chunk(b"x", seq=1 + at, timestamp=START + 1 + at))
+    log.settle()
+    sealed = log.manifest.sealed
+    read = reader_module.read_manifest
+
+    def read_and_remove(looked_at: SimDisk) -> Manifest:
+        manifest = read(looked_at)
+        monkeypatch.setattr(reader_module, "read_manifest", read)
+        log.remove(sealed[:1])
+        return manifest
+
+    monkeypatch.setattr(reader_module, "read_manifest", read_and_remove)
+    reader = LogReader(disk)
+    assert (reader.damages, reader.first) == ((), sealed[1].first)
