@@ -14,14 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from intergroup_core.ids import MemberId, Timestamp, ViewId
-from intergroup_core.log.digest import checksum
+from intergroup_core.log.digest import MASK64, checksum
 from intergroup_core.log.entry import EntryHeader, Kind
+from intergroup_core.log.manifest import SealedSegment
 
 POINT_BYTES = 65_536
 """A sender's entries are pointed at no closer to each other than this, so a search looks at few more headers."""
 
 _MAGIC = b"IGLX\x01\0\0\0"
-_TOTALS = struct.Struct("<8s11Q")
+_TOTALS = struct.Struct("<8s12Q")
 _CHECK_BYTES = 8
 
 POINT = np.dtype([(name, "<u8") for name in ("offset", "entry", "source", "seq", "highest")])
@@ -55,6 +56,8 @@ class Totals:
     """Of its first message or view; 0 where it has none."""
     highest: int
     """The highest timestamp in it and everything before it."""
+    chain: int
+    """The digest of the log up to its end: by it an index is known to be of this very content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,7 @@ class SegmentIndex:
             totals.records,
             totals.first_timestamp,
             totals.highest,
+            totals.chain,
             *map(len, tables[:3]),
         )
         content = head + b"".join(table.tobytes() for table in tables)
@@ -118,7 +122,9 @@ def unpacked_index(content: bytes) -> SegmentIndex | None:
     body, stated = content[:-_CHECK_BYTES], content[-_CHECK_BYTES:]
     if len(body) < _TOTALS.size or checksum(body).to_bytes(_CHECK_BYTES, "little") != stated or body[:8] != _MAGIC:
         return None
-    _, first, stop, size, entries, messages, records, first_timestamp, highest, *counts = _TOTALS.unpack_from(body)
+    _, first, stop, size, entries, messages, records, first_timestamp, highest, chain, *counts = _TOTALS.unpack_from(
+        body
+    )
     tables, at = [], _TOTALS.size
     for dtype, count in zip((POINT, VIEW, GAP), counts, strict=True):
         tables.append(np.frombuffer(body, dtype, count, at))
@@ -133,6 +139,7 @@ def unpacked_index(content: bytes) -> SegmentIndex | None:
         records=records,
         first_timestamp=first_timestamp,
         highest=highest,
+        chain=chain,
     )
     return SegmentIndex(totals, *tables)
 
@@ -150,6 +157,7 @@ class IndexBuilder:
     messages: int = 0
     records: int = 0
     first_timestamp: int = 0
+    chain: int = 0
     _points: list[tuple[int, ...]] = field(default_factory=list)
     _views: list[tuple[int, ...]] = field(default_factory=list)
     _gaps: list[tuple[int, ...]] = field(default_factory=list)
@@ -183,11 +191,18 @@ class IndexBuilder:
         self.highest = max(self.highest, header.last_timestamp)
         self.entries += 1
         self.stop = header.entry + 1
+        self.chain = (header.chain + header.digest) & MASK64
         self.size = offset + header.size
 
     def _point(self, header: EntryHeader, offset: int, source: int = 0, seq: int = 0) -> None:
         """Nobody has the id 0, which stands at views and gaps."""
         self._points.append((offset, header.entry, source, seq, self.highest))
+
+    def sealed(self) -> SealedSegment:
+        """What the manifest will say of it."""
+        return SealedSegment(
+            first=self.first, stop=self.stop, size=self.size, last_timestamp=self.highest, chain=self.chain
+        )
 
     def index(self) -> SegmentIndex:
         """What is known so far."""
@@ -200,6 +215,7 @@ class IndexBuilder:
             records=self.records,
             first_timestamp=self.first_timestamp,
             highest=self.highest,
+            chain=self.chain,
         )
         sources = [(source, known[0], known[1]) for source, known in self._sources.items()]
         return SegmentIndex(

@@ -35,6 +35,8 @@ class SealedSegment:
     """In bytes."""
     last_timestamp: int
     """The highest in it."""
+    chain: int
+    """The digest of the log up to its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,7 +76,7 @@ def recover(disk: Disk, manifest: Manifest) -> Recovered:
         manifest,
         report,
         _context(disk, manifest, segments),
-        tuple(_seal(scan.builder) for scan in scans),
+        tuple(scan.builder.sealed() for scan in scans),
         active.builder if active is not None else None,
     )
 
@@ -150,10 +150,6 @@ def _cut_files(disk: Disk, log: int, firsts: list[int], report: Report) -> None:
         if index_name(first) in disk.names():
             disk.remove(index_name(first))
     disk.sync_names()
-
-
-def _seal(builder: IndexBuilder) -> SealedSegment:
-    return SealedSegment(first=builder.first, stop=builder.stop, size=builder.size, last_timestamp=builder.highest)
 
 
 def _context(disk: Disk, manifest: Manifest, segments: list[OpenedSegment]) -> Context:

@@ -172,4 +172,5 @@ def _stored_index(disk: Disk, seal: SealedSegment) -> SegmentIndex | None:
     if index is None:
         return None
     totals = index.totals
-    return index if (totals.first, totals.stop, totals.size) == (seal.first, seal.stop, seal.size) else None
+    told = (totals.first, totals.stop, totals.size, totals.chain)
+    return index if told == (seal.first, seal.stop, seal.size, seal.chain) else None

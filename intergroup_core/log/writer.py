@@ -239,14 +239,11 @@ class LogWriter:
         self._write_out()
         if len(self._unsettled) >= MAX_UNSETTLED:
             self.settle()
-        index = self._builder.index()
-        totals = index.totals
-        sealed = SealedSegment(first=totals.first, stop=totals.stop, size=totals.size, last_timestamp=totals.highest)
-        file = self._file
+        filled, file = self._builder, self._file
         self._begin_segment()
-        self._unsettled.append(_Unsettled(sealed, file))
+        self._unsettled.append(_Unsettled(filled.sealed(), file))
         with suppress(DiskFull):  # an index that is missing is made again by whoever needs it
-            replace_file(self._disk, index_name(totals.first), index.packed(), durable=False)
+            replace_file(self._disk, index_name(filled.first), filled.index().packed(), durable=False)
 
     def _begin_segment(self) -> None:
         first = self._context.entry

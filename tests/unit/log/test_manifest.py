@@ -23,7 +23,7 @@ from intergroup_core.log.manifest import (
 )
 from intergroup_core.sim.disk import SimDisk
 
-SEALED = tuple(SealedSegment(first=at, stop=at + 10, size=500, last_timestamp=7) for at in (5, 15, 25))
+SEALED = tuple(SealedSegment(first=at, stop=at + 10, size=500, last_timestamp=7, chain=1 << 63) for at in (5, 15, 25))
 PRICES = Manifest(log=9, group="prices", service=Service.RSO, first=5, sealed=SEALED)
 
 

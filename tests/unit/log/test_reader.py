@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from intergroup_core.errors import RangeUnavailable
 from intergroup_core.ids import MemberId, Service
-from intergroup_core.log import reader as reader_module
+from intergroup_core.log import entries as entries_module
 from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
 from intergroup_core.log.entry import Kind
 from intergroup_core.log.manifest import Manifest
@@ -207,14 +207,14 @@ def test_a_segment_that_is_removed_while_one_looks_is_not_damage(monkeypatch: py
         log.append(a_chunk(b"x", seq=1 + at, timestamp=START + 1 + at))
     log.settle()
     sealed = log.manifest.sealed
-    read = reader_module.read_manifest
+    read = entries_module.read_manifest
 
     def read_and_remove(looked_at: SimDisk) -> Manifest:
         manifest = read(looked_at)
-        monkeypatch.setattr(reader_module, "read_manifest", read)
+        monkeypatch.setattr(entries_module, "read_manifest", read)
         log.remove(sealed[:1])
         return manifest
 
-    monkeypatch.setattr(reader_module, "read_manifest", read_and_remove)
+    monkeypatch.setattr(entries_module, "read_manifest", read_and_remove)
     reader = LogReader(disk)
     assert (reader.damages, reader.first) == ((), sealed[1].first)

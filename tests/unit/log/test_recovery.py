@@ -13,7 +13,7 @@ from intergroup_core.log.manifest import index_name, segment_name
 from intergroup_core.log.reader import LogReader
 from intergroup_core.log.writer import Durability, LogWriter, open_log
 from intergroup_core.sim.disk import SimDisk
-from tests.builders import START, A
+from tests.builders import START, A, B
 from tests.log_builders import a_chunk, a_log, an_install, contents
 
 FIRST = segment_name(0)
@@ -167,3 +167,20 @@ def test_an_empty_log_is_opened_and_reopened() -> None:
     for seed in range(10):
         left = disk.after_crash(Random(seed))
         assert (open_log(left).append(an_install(A)), LogReader(left).stop) == (0, 1)
+
+
+def test_an_index_of_other_entries_in_as_many_bytes_is_not_taken() -> None:
+    """A crash may keep the index of a segment that was cut and filled again."""
+    disk, log = a_written_log(12, segment_bytes=600)
+    log.close()
+    other = SimDisk()
+    stale = a_log(other, segment_bytes=600)
+    stale.append(an_install(A))
+    for at in range(12):
+        stale.append(a_chunk(b"%03d" % at, source=B, seq=1 + at, timestamp=START + 1 + at))
+    stale.close()
+    first, second = (each.manifest.sealed[0] for each in (log, stale))
+    assert (first.stop, first.size) == (second.stop, second.size)
+    content = bytes(other.map(index_name(0), 0, other.size(index_name(0))))
+    disk.create(index_name(0)).appendv([content])
+    assert LogReader(disk).segments[0].index.sources["source"].tolist() == [A]

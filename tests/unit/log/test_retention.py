@@ -28,6 +28,7 @@ def segments(count: int = 6, size: int = 100) -> tuple[SealedSegment, ...]:
             stop=10 * (at + 1),
             size=size,
             last_timestamp=timestamp_at(T0.wall - (count - 1 - at) * HOUR_NS),
+            chain=at,
         )
         for at in range(count)
     )
