@@ -15,8 +15,9 @@ from intergroup_core.effects import Gap as GapEffect
 from intergroup_core.ids import MemberId, Service, Timestamp, View, ViewId
 from intergroup_core.log.arrow import COLUMNS, ArrowRows
 from intergroup_core.log.cut import Cut
+from intergroup_core.log.entry_maker import Delivered
 from intergroup_core.log.reader import LogReader, Place
-from intergroup_core.log.writer import Delivered, Durability, LogWriter, create_log, open_log
+from intergroup_core.log.writer import Durability, LogWriter, create_log, open_log
 from intergroup_core.ports import Disk
 from intergroup_core.sim.disk import SimDisk
 from intergroup_core.wire.chunk import Chunk

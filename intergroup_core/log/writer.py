@@ -6,14 +6,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
-import numpy as np
-
-from intergroup_core.effects import Gap, Install
+from intergroup_core.effects import Install
 from intergroup_core.errors import ConfigError, DiskFull, LocalProtocolError, LogError
 from intergroup_core.ids import Service, ViewId
-from intergroup_core.log.body import packed_gap, packed_install, run_table, stated_records
-from intergroup_core.log.digest import MASK64, checksum, frames_checksum, frames_digest, view_digest
-from intergroup_core.log.entry import MAX_PAYLOAD_BYTES, UNKNOWN_RECORDS, EntryFlag, EntryHeader, Kind
+from intergroup_core.log.entry_maker import Delivered, EntryMaker, MadeEntry, Part
 from intergroup_core.log.index import IndexBuilder, SegmentIndex
 from intergroup_core.log.manifest import (
     MANIFEST,
@@ -27,10 +23,6 @@ from intergroup_core.log.manifest import (
 )
 from intergroup_core.log.recovery import Recovered, Report, recover
 from intergroup_core.ports import Disk, LogFile
-from intergroup_core.wire.chunk import Chunk
-
-Delivered = Chunk | Install | Gap
-Part = bytes | memoryview
 
 SEGMENT_BYTES = 64 << 20
 """A segment is sealed when it has so many bytes."""
@@ -75,6 +67,7 @@ class LogWriter:
         self._durability = durability
         self._segment_bytes = segment_bytes
         self._context = recovered.context
+        self._maker = EntryMaker(recovered.manifest.log)
         self._unsettled = [_Unsettled(seal, disk.reopen(segment_name(seal.first))) for seal in recovered.unsettled]
         self._pending: list[Part] = []
         self._pending_bytes = 0
@@ -102,6 +95,12 @@ class LogWriter:
         return len(self._unsettled)
 
     @property
+    def unsynced_bytes(self) -> int:
+        """What a flush to `disk` would have to sync."""
+        sealed = sum(unsettled.segment.size for unsettled in self._unsettled)
+        return sealed + self._builder.size - 8 * self._synced_words
+
+    @property
     def active(self) -> SegmentIndex:
         """The index of the segment that grows."""
         return self._builder.index()
@@ -113,22 +112,15 @@ class LogWriter:
         if self._builder.size >= self._segment_bytes:
             self._roll()
         if not self._builder.entries and self._context.install is not None:
-            self._put(*self._carried(self._context.install))
-        match delivered:
-            case Chunk():
-                header, parts = self._data(delivered)
-                view = None
-            case Install():
-                header, parts = self._view(delivered)
-                view = delivered.view.id
-            case Gap():
-                header, parts = self._gap(delivered)
-                view = None
-        number = header.entry
-        self._put(header, parts, view)
+            carried = self._context.install
+            self._put(self._maker.carried(carried, self._context, self._synced_words), carried.view.id)
+        entry = self._maker.entry(delivered, self._context, self._synced_words)
         if isinstance(delivered, Install):
+            self._put(entry, delivered.view.id)
             self._context = self._context._replace(install=delivered)
-        return number
+        else:
+            self._put(entry)
+        return entry.header.entry
 
     def flush(self, level: Durability) -> int:
         """Bring everything appended to a level; up to where it is there now."""
@@ -188,7 +180,8 @@ class LogWriter:
                 unsettled.file.close()
             self._file.close()
 
-    def _put(self, header: EntryHeader, parts: list[Part], view: ViewId | None = None) -> None:
+    def _put(self, entry: MadeEntry, view: ViewId | None = None) -> None:
+        header, parts = entry
         size = header.size
         if self._durability is Durability.MEMORY:
             if self._pending_bytes + size > PENDING_BYTES:
@@ -251,84 +244,6 @@ class LogWriter:
         self._builder = IndexBuilder(first, self._context.highest)
         self._new_names = True
         self._synced_words = 0
-
-    def _header(
-        self,
-        kind: Kind,
-        payload_bytes: int,
-        payload_checksum: int,
-        *,
-        flags: int = 0,
-        digest: int = 0,
-        where: tuple[int, int, int, int, int] | None = None,
-        shape: tuple[int, int, int, int, int] = (0, 0, 0, 0, 0),
-    ) -> EntryHeader:
-        """`where` is source, first and last seq, first and last timestamp: by default what came last."""
-        context = self._context
-        if where is None:
-            where = (context.source, context.seq, context.seq, context.timestamp, context.timestamp)
-        return EntryHeader(
-            kind,
-            flags,
-            payload_bytes,
-            self._synced_words,
-            context.entry,
-            context.place,
-            *where,
-            *shape,
-            context.chain,
-            digest,
-            self._manifest.log,
-            payload_checksum,
-        )
-
-    def _data(self, chunk: Chunk) -> tuple[EntryHeader, list[Part]]:
-        runs = (*chunk.head, chunk.run)
-        frames = [np.ascontiguousarray(run.frames) for run in runs]
-        table = run_table(chunk)
-        payload_bytes = len(table) + chunk.nbytes
-        if payload_bytes > MAX_PAYLOAD_BYTES:
-            raise LocalProtocolError(f"a chunk of {payload_bytes} bytes; an entry has at most {MAX_PAYLOAD_BYTES}")
-        header = self._header(
-            Kind.DATA,
-            payload_bytes,
-            frames_checksum(frames, table),
-            digest=sum(frames_digest(run.source, run.seq, run.frames) for run in runs) & MASK64,
-            where=(chunk.source, chunk.first_seq, chunk.last_seq, chunk.first_timestamp, chunk.last_timestamp),
-            shape=(
-                chunk.count,
-                min(stated_records(chunk), UNKNOWN_RECORDS),
-                sum(run.count for run in runs),
-                len(runs),
-                int(chunk.run.frames.shape[1]),
-            ),
-        )
-        return header, [header.packed(), table, *(run.reshape(-1).data.cast("B") for run in frames)]
-
-    def _view(self, install: Install) -> tuple[EntryHeader, list[Part]]:
-        view = install.view.id
-        where = (view.leader, view.leader_seq, view.leader_seq, view.start, view.start)
-        return self._body(Kind.VIEW, packed_install(install), digest=view_digest(install.view), where=where)
-
-    def _carried(self, install: Install) -> tuple[EntryHeader, list[Part], ViewId]:
-        header, parts = self._body(Kind.VIEW, packed_install(install), flags=EntryFlag.CARRIED)
-        return header, parts, install.view.id
-
-    def _gap(self, gap: Gap) -> tuple[EntryHeader, list[Part]]:
-        return self._body(Kind.GAP, packed_gap(gap))
-
-    def _body(
-        self,
-        kind: Kind,
-        body: bytes,
-        *,
-        flags: int = 0,
-        digest: int = 0,
-        where: tuple[int, int, int, int, int] | None = None,
-    ) -> tuple[EntryHeader, list[Part]]:
-        padded = body + bytes(-len(body) % 8)
-        header = self._header(kind, len(body), checksum(padded), flags=flags, digest=digest, where=where)
-        return header, [header.packed(), padded]
 
 
 def create_log(disk: Disk, *, log: int, group: str, service: Service) -> None:

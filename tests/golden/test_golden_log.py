@@ -8,9 +8,10 @@ import pytest
 
 from intergroup_core.effects import Departure, Gap, Install
 from intergroup_core.ids import MemberId, Service, Timestamp, View, ViewId, group_tag
+from intergroup_core.log.entry_maker import Delivered
 from intergroup_core.log.manifest import MANIFEST
 from intergroup_core.log.reader import LogReader
-from intergroup_core.log.writer import Delivered, Durability, create_log, open_log
+from intergroup_core.log.writer import Durability, create_log, open_log
 from intergroup_core.sim.disk import SimDisk
 from intergroup_core.wire.chunk import Chunk
 from intergroup_core.wire.frames import FrameMaker

@@ -14,9 +14,10 @@ import pytest
 from intergroup_core.errors import DiskFull, LogDamaged
 from intergroup_core.ids import Service
 from intergroup_core.log.cut import Cut
+from intergroup_core.log.entry_maker import Delivered
 from intergroup_core.log.manifest import MANIFEST, SEGMENT_SUFFIX
 from intergroup_core.log.reader import LogReader
-from intergroup_core.log.writer import Delivered, Durability, LogWriter, open_log
+from intergroup_core.log.writer import Durability, LogWriter, open_log
 from intergroup_core.sim.disk import Crashed, SimDisk
 from tests.log_builders import Row, a_history, a_log, contents, rows_of, what_was_delivered
 

@@ -21,8 +21,8 @@ from intergroup_core.cli.log import app
 from intergroup_core.cli.rows import row_of
 from intergroup_core.ids import Service
 from intergroup_core.log.entry import header_at
+from intergroup_core.log.entry_maker import Delivered
 from intergroup_core.log.manifest import segment_name
-from intergroup_core.log.writer import Delivered
 from intergroup_core.runtime.disk import FileDisk
 from tests.builders import GROUP, START, A
 from tests.log_builders import a_chunk, a_gap, a_history, a_log, an_install

@@ -12,9 +12,9 @@ from intergroup_core.errors import LogDamaged
 from intergroup_core.ids import MemberId, Service
 from intergroup_core.log.chain import describe, serves
 from intergroup_core.log.cut import Cut, OrderCut, SourceCut
+from intergroup_core.log.entry_maker import Delivered
 from intergroup_core.log.manifest import segment_name
 from intergroup_core.log.reader import LogReader
-from intergroup_core.log.writer import Delivered
 from intergroup_core.sim.disk import SimDisk
 from intergroup_core.wire.chunk import Chunk
 from tests.builders import START, A, B

@@ -8,12 +8,13 @@ import pytest
 
 from intergroup_core.errors import ConfigError, DiskFull, LocalProtocolError, LogError
 from intergroup_core.ids import Service
+from intergroup_core.log.entry_maker import Delivered
 from intergroup_core.log.manifest import read_manifest, segment_name
 from intergroup_core.log.reader import LogReader
-from intergroup_core.log.writer import PENDING_BYTES, Delivered, Durability, create_log, open_log
+from intergroup_core.log.writer import PENDING_BYTES, Durability, create_log, open_log
 from intergroup_core.sim.disk import SimDisk, SimFile
 from intergroup_core.wire.chunk import Chunk
-from tests.builders import START, A, B
+from tests.builders import START, A, B, a_run
 from tests.log_builders import LOG, a_chunk, a_gap, a_history, a_log, an_install, contents, what_was_delivered
 
 
@@ -38,6 +39,14 @@ def test_frames_stand_in_the_file_as_they_were_received() -> None:
     assert received in bytes(disk.map(segment_name(0), 0, disk.size(segment_name(0))))
 
 
+def test_repaired_frames_are_kept_without_what_brought_them() -> None:
+    disk = SimDisk()
+    run = a_run(ends="..|", repaired=True)
+    assert not run.frames.flags["C_CONTIGUOUS"]
+    a_log(disk).append(Chunk((), run))
+    assert contents(LogReader(disk)) == [what_was_delivered(Chunk((), a_run(ends="..|")))]
+
+
 def test_one_append_is_one_vectored_write(monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[int] = []
     append = SimFile.appendv
@@ -55,8 +64,19 @@ def test_marks_say_how_far_each_level_is() -> None:
     assert log.flush(Durability.MEMORY) == 3
     assert log.flush(Durability.OS) == 3
     assert (log.written, log.durable) == (3, 0)
+    assert log.unsynced_bytes == log.active.totals.size
     assert log.flush(Durability.DISK) == 3
-    assert log.durable == 3
+    assert (log.durable, log.unsynced_bytes) == (3, 0)
+
+
+def test_what_is_unsynced_is_counted_over_segments() -> None:
+    disk = SimDisk()
+    log = a_log(disk, segment_bytes=600)
+    for chunk in chunks(9):
+        log.append(chunk)
+    assert log.unsynced_bytes == sum(disk.size(name) for name in disk.names() if name.endswith(".segment"))
+    log.flush(Durability.DISK)
+    assert (log.unsynced_bytes, log.unsettled) == (0, 0)
 
 
 def test_at_memory_entries_wait_up_to_a_bound() -> None:
