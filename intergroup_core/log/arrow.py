@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect, bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -154,7 +154,9 @@ class ArrowRows:
 class _DataBatch:
     """Columns of data rows, each made when it is asked for."""
 
-    def __init__(self, gathered: MessageColumns, group: str, view_id: str | None, name: Any, ordered: bool) -> None:
+    def __init__(
+        self, gathered: MessageColumns, group: str, view_id: str | None, name: Callable[[int], str], ordered: bool
+    ) -> None:
         self._gathered = gathered
         self._group = group
         self._view_id = view_id
@@ -162,7 +164,7 @@ class _DataBatch:
         self._ordered = ordered
         self._rows = gathered.rows
         self._counts = gathered.counts
-        self._made: dict[str, Any] = {}
+        self._made: dict[str, pa.Array] = {}
 
     def batch(self, schema: pa.Schema) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays([self._column(field) for field in schema], schema=schema)
@@ -200,7 +202,8 @@ class _DataBatch:
             case _:
                 return pa.nulls(self._rows, field.type)
 
-    def _shared(self, name: str, make: Any) -> pa.Array:
+    def _shared(self, name: str, make: Callable[[], pa.Array]) -> pa.Array:
+        """A column that is asked for twice, made once."""
         if name not in self._made:
             self._made[name] = make()
         return self._made[name]
@@ -225,7 +228,7 @@ class _DataBatch:
             pa.string(), self._rows, [None, pa.py_buffer(offsets), pa.py_buffer(text.reshape(-1))]
         )
 
-    def _of_senders(self, name: Any) -> pa.Array:
+    def _of_senders(self, name: Callable[[int], str]) -> pa.Array:
         found, inverse = np.unique(self._gathered.senders, return_inverse=True)
         names = pa.array([name(member) for member in found.tolist()], type=pa.string())
         if len(found) == 1:

@@ -13,6 +13,7 @@ from intergroup_core.log.entry import EntryHeader
 from intergroup_core.wire.checksum import Words
 from intergroup_core.wire.chunk import Chunk
 from intergroup_core.wire.header import FLAG_SHIFT, HEADER_WORDS, LENGTH_SHIFT, MAX_FRAME_BYTES, Flag
+from intergroup_core.wire.records import COUNT_BYTES, LENGTH_BYTES
 from intergroup_core.wire.run import Run
 
 _LAST_BIT = np.uint64(Flag.LAST << FLAG_SHIFT << 32)
@@ -60,18 +61,28 @@ def _run_of(source: MemberId, frames: Words) -> Run:
 
 
 def stated_records(chunk: Chunk) -> int:
-    """How many records the messages of a chunk say they have, which costs a look at the first frame of each."""
+    """How many records the messages of a chunk say they have, which costs a look at the first frame of each.
+
+    A message that has no room for the lengths of so many is not made of records.
+    """
     run = chunk.run
-    starts = [0, *(end + 1 for end in run.ends[:-1])]
+    width = run.frames.shape[1]
+    if width == HEADER_WORDS:
+        return 0
+    body = 8 * (width - HEADER_WORDS)
     first = chunk.head[0].frames[0] if chunk.head else run.frames[0]
-    counts = [_count_in(first)]
-    if len(starts) > 1 and run.frames.shape[1] > 6:
-        counts.append(int((run.frames[starts[1:], 6] & np.uint64(_LOW32)).sum()))
-    return sum(counts)
+    before = sum(part.count * 8 * (part.frames.shape[1] - HEADER_WORDS) for part in chunk.head)
+    total = _believed(int(first[HEADER_WORDS]) & _LOW32, before + run.ends[0] * body + run.end_lengths[0])
+    if len(run.ends) == 1:
+        return total
+    starts = np.array(run.ends[:-1], dtype=np.int64) + 1
+    counts = (run.frames[starts, HEADER_WORDS] & np.uint64(_LOW32)).astype(np.int64)
+    sizes = (np.array(run.ends[1:], dtype=np.int64) - starts) * body + np.array(run.end_lengths[1:], dtype=np.int64)
+    return total + int(counts[COUNT_BYTES + LENGTH_BYTES * counts <= sizes].sum())
 
 
-def _count_in(frame: Words) -> int:
-    return int(frame[6]) & _LOW32 if len(frame) > 6 else 0
+def _believed(count: int, size: int) -> int:
+    return count if COUNT_BYTES + LENGTH_BYTES * count <= size else 0
 
 
 def packed_install(install: Install) -> bytes:

@@ -34,8 +34,8 @@ FORMAT = 1
 MAGIC = int.from_bytes(b"IGLE", "little")
 MAGIC_BYTES = struct.pack("<IB", MAGIC, FORMAT)
 ENTRY_BYTES = 128
-MAX_PAYLOAD_BYTES = (1 << 31) - 1
-"""Of one entry; a delivered chunk is far smaller."""
+MAX_PAYLOAD_BYTES = 1 << 30
+"""Of one entry, so that offsets in an Arrow batch have 31 bits; a delivered chunk is far smaller."""
 UNKNOWN_RECORDS = (1 << 32) - 1
 """More records than the field can say."""
 

@@ -219,6 +219,10 @@ class LogWriter:
             if isinstance(error, DiskFull):
                 raise DiskFull(f"no room to append to {self._disk.where}; make room, and appending goes on") from error
             raise
+        except BaseException:
+            # A signal in the midst of it: how much was written is for recovery to find out.
+            self._failed = f"an append to {self._disk.where} was interrupted; open the log again"
+            raise
 
     def _sync(self, file: LogFile) -> None:
         try:

@@ -149,6 +149,29 @@ def test_a_failed_sync_is_final(monkeypatch: pytest.MonkeyPatch) -> None:
     assert log.durable == 0
 
 
+def test_after_an_interrupted_append_the_log_is_opened_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = SimDisk()
+    log = a_log(disk)
+    one, two = chunks(2)
+    log.append(one)
+    append = SimFile.appendv
+
+    def interrupted(file: SimFile, parts: list[bytes]) -> None:
+        append(file, parts[:1])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(SimFile, "appendv", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        log.append(two)
+    monkeypatch.setattr(SimFile, "appendv", append)
+    with pytest.raises(LogError, match="was interrupted; open the log again"):
+        log.append(two)
+    log = open_log(disk)
+    assert len(log.report.cuts) == 1
+    assert log.append(two) == 1
+    assert contents(LogReader(disk)) == [what_was_delivered(chunk) for chunk in (one, two)]
+
+
 def test_a_log_goes_on_where_it_was_closed() -> None:
     disk = SimDisk()
     history = a_history(Random(4), 40)
