@@ -52,7 +52,7 @@ bench: venv  ## goodput, latency and the stable log next to the raw ceiling of t
 	$(BIN)/intergroup bench log
 
 figures: venv  ## what membership, churn, recovery and the hierarchy cost, by simulation: tables and picture of docs/protocol.md
-	$(BIN)/python -m intergroup_core.sim.costs
+	$(BIN)/python -m intergroup_core.sim.costs --most-receivers 100
 	$(BIN)/python -m intergroup_core.sim.churn
 	$(BIN)/python -m intergroup_core.sim.recovery
 	$(BIN)/python -m intergroup_core.sim.hierarchy_figures --json docs/hierarchy.json

@@ -13,6 +13,8 @@
     │   ├── LogDamaged         a file of a log does not hold what was written; names file and offset
     │   ├── LogFormat          a log of another version of the format
     │   └── RangeUnavailable   a log does not hold the range that was asked for
+    ├── AgentUnavailable       the site's agent cannot be started or does not answer
+    ├── ChannelBroken          what came from a local process or agent is not the language they speak
     └── Backpressure           the queue to the group is full; try again when there is room
 
 What comes from the network never raises: it is dropped and counted by cause.
@@ -74,6 +76,10 @@ class LogDamaged(LogError):
         )
         self.file = file
         self.offset = offset
+        self._what = what
+
+    def __reduce__(self) -> tuple[type[LogDamaged], tuple[str, int, str]]:
+        return type(self), (self.file, self.offset, self._what)  # it may have to reach another process
 
 
 class LogFormat(LogError):
@@ -82,3 +88,11 @@ class LogFormat(LogError):
 
 class RangeUnavailable(LogError):
     """A log does not hold the range that was asked for."""
+
+
+class AgentUnavailable(IntergroupError):
+    """The site's agent cannot be started or does not answer."""
+
+
+class ChannelBroken(IntergroupError):
+    """What came from a local process or agent is not the language they speak."""

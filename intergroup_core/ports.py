@@ -66,6 +66,9 @@ class Control(Protocol):
     def counted(self, epoch: int, now: int) -> bool:
         """Whether every coordinator waits for this member."""
 
+    def shares(self, member: MemberId) -> bool:
+        """Whether another member goes by what is said in this hierarchy, as far as is known of where it is."""
+
     def reach(self, epoch: int, reaches: Mapping[MemberId, tuple[int, Timestamp]], now: Instant) -> None:
         """What this member has of an epoch that a repair ends: seq and promise by source; nothing when it is over."""
 

@@ -163,6 +163,8 @@ def a_live_part(
     applied: int = 0,
     stable: int = 0,
     name: str = "",
+    relayed: bool = False,
+    indirect: bool = False,
 ) -> LiveReport:
     """What a report says besides where views change."""
     return LiveReport(
@@ -172,6 +174,8 @@ def a_live_part(
         applied=Timestamp(applied),
         stable=Timestamp(stable),
         name=name,
+        relayed=relayed,
+        indirect=indirect,
     )
 
 

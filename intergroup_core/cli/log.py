@@ -16,6 +16,7 @@ from intergroup_core.cli.ending import leaving_on_signals, write_line
 from intergroup_core.cli.export import export_rows
 from intergroup_core.cli.progress import bar
 from intergroup_core.cli.rows import row_of_columns
+from intergroup_core.client.directories import site_directories
 from intergroup_core.errors import ConfigError
 from intergroup_core.ids import MAX_TIMESTAMP, Service, timestamp_at
 from intergroup_core.log.arrow import COLUMNS, ArrowRows
@@ -23,20 +24,19 @@ from intergroup_core.log.manifest import MANIFEST, read_manifest
 from intergroup_core.log.reader import LogReader
 from intergroup_core.log.verification import bytes_to_verify, verify
 from intergroup_core.runtime.disk import FileDisk
-from intergroup_core.runtime.home import HOME_VARIABLE, chosen_home
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
 
 LogPath = Annotated[Path, typer.Argument(metavar="PATH", help="The directory of one log.")]
 SomePath = Annotated[
-    Path | None, typer.Argument(metavar="[PATH]", help=f"A directory with logs in it; else {HOME_VARIABLE}.")
+    Path | None, typer.Argument(metavar="[PATH]", help="A directory with logs in it.", show_default="this site's logs")
 ]
 From = Annotated[
     str | None, typer.Option("--from", help="Only what is not before this: ISO 8601, or milliseconds since 1970.")
 ]
 To = Annotated[str | None, typer.Option("--to", help="Only what is before this.")]
 
-_EXAMPLE_PATH = "/var/lib/intergroup/log/prices-rto"
+_EXAMPLE_PATH = "/var/lib/intergroup/logs/prices-rto"
 
 
 @app.command("ls", epilog="Example: intergroup log ls /var/lib/intergroup")
@@ -45,10 +45,8 @@ def list_logs(
     json: Annotated[bool, typer.Option("--json", help="One object a line.")] = False,
 ) -> None:
     """List the streams that have a log: entries, bytes, first and last time, segments."""
-    directory = path or chosen_home(None)
-    if directory is None:
-        raise ConfigError(f"no directory to look in; name one, or set {HOME_VARIABLE}")
-    found = [_described(each) for each in _logs_in(directory)]
+    directory = path or site_directories().logs
+    found = [_described(each) for each in _logs_in(directory)] if path or directory.is_dir() else []
     if json:
         for log in found:
             write_line(encoding.dumps(log))

@@ -102,14 +102,21 @@ class Delivering(Incoming):
         """What this member has goes to the hierarchy; where some do not report themselves, what all have comes back."""
         pressing = self.buffered_bytes > 0
         control.acknowledge(self.view_tag, self.acknowledged, self._room_frames(), pressing=pressing, now=now)
-        if self.reports.relayed.any and self.sender is not None:
-            self.reports.told(control.told(self.epochs, now.mono), self._told_margin)
+        if self.reports.relayed.any and not self.reports.goes_by_senders():
+            self.reports.told(control.told(self.epochs, now.mono), self._waits, now.mono)
 
     def _may_relay(self, control: Control, now: Instant) -> bool:
         """Whether the group is large, and the hierarchy counts this member."""
         told = control.told(self.epochs, now.mono)
         most = self._config.report.direct_members
-        return told is not None and told.members > most and control.counted(self.view_tag, now.mono)
+        # Senders wait for what their hierarchy said for a fault time and a grace more: they are missed in time.
+        limit_ns = round(self._config.hierarchy.fault_ms * MILLISECOND)
+        self._hears_senders = self.reports.hears_senders(limit_ns, now.mono, control.shares)
+        return told is not None and told.members > most and self._is_spoken_for(control, now)
+
+    def _is_spoken_for(self, control: Control, now: Instant) -> bool:
+        """Whether every coordinator waits for this member, in a hierarchy that is the senders' too."""
+        return self._hears_senders and control.counted(self.view_tag, now.mono)
 
     def is_counted(self, now: Instant) -> bool:
         """Whether this member knows that nothing it needs is dropped: all senders wait for it, or the hierarchy does.
@@ -118,8 +125,8 @@ class Delivering(Incoming):
         """
         if self.reports.dropped_by_senders() > self._unpinned:
             return False
-        if self._control is not None and self.reports.silent:
-            return self._control.counted(self.view_tag, now.mono)
+        if self._control is not None and self.reports.relaying:
+            return self._is_spoken_for(self._control, now) and self.reports.heeded
         return self.reports.counted
 
     def lacks_what_is_gone(self, now: Instant) -> bool:
@@ -138,7 +145,7 @@ class Delivering(Incoming):
     def _report(self, multicast: ReliableMulticast, now: Instant) -> None:
         if self._control is not None:
             self.reports.place = self._control.place
-            self.reports.relay(self._may_relay(self._control, now))
+            self.reports.relay(self._may_relay(self._control, now), now.mono)
             if self.reports.silent:
                 self.reports.postpone(now.mono)
                 return

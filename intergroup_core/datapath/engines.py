@@ -19,6 +19,7 @@ from intergroup_core.delivery.service import DeliveryService
 from intergroup_core.delivery.uu import UnreliableUnordered
 from intergroup_core.effects import Effect, Multicast
 from intergroup_core.hierarchy.flat import FlatReports
+from intergroup_core.hierarchy.relayed import Waits
 from intergroup_core.ids import Instant, MemberId, Service, Timestamp, timestamp_span
 from intergroup_core.multicast.reliable import ReliableMulticast
 from intergroup_core.ports import Control, Distances
@@ -88,7 +89,12 @@ class Engines:
         self._control = control
         self.epochs: tuple[int, ...] = (beginning.view_tag,)
         """Tags of the present epoch and of those before it whose members may still be on their way."""
-        self._told_margin = 2 * round(config.hierarchy.interval_ms * MILLISECOND)
+        hierarchy = config.hierarchy
+        self._waits = Waits(
+            margin=2 * round(hierarchy.interval_ms * MILLISECOND),
+            patience=2 * round((hierarchy.fault_ms + hierarchy.grace_ms) * MILLISECOND),
+            notice=2 * round(hierarchy.fault_ms * MILLISECOND),
+        )
         self._distances = distances
         self._maker = maker
         self._effects = effects
@@ -127,6 +133,8 @@ class Engines:
         """Whether this member may stamp: it sends, and no repair has closed the view (D11)."""
         self.permitted = True
         """Whether the quorum rule lets this member send data (M11)."""
+        self.closing = False
+        """Whether this member's Leave is under way: data after it would belong to no view, and waits."""
         self.delivering = True
         """Whether ordered messages reach the application: a repair halts that (T5.4.2)."""
         self._guard: ClockGuard | None = None
@@ -147,6 +155,8 @@ class Engines:
         """Seqs up to which sources are asked for because a receiver has them."""
         self.wild: set[MemberId] = set()
         """Sources whose last frame had a timestamp not to be believed (D4)."""
+        self._hears_senders = False
+        """Whether the hierarchy can speak for this member, as of when that was last looked at."""
         self._unpinned = Timestamp(beginning.position)
         self._behind: tuple[Timestamp, int] | None = None
         """Where a receiver stands still that others have left behind, and since when."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from intergroup_core.datapath.outgoing import Outgoing
@@ -198,6 +198,11 @@ class Epochs(Outgoing):
         self.delivering = True
         self._stalled_at = None
         self._replay_held(now)
+
+    def come_from(self, epochs: Iterable[int]) -> None:
+        """Members of these epochs, those of other branches too, are on their way into the present one."""
+        others = [epoch for epoch in epochs if epoch not in self.epochs]
+        self.epochs = (self.view_tag, *others, *self.epochs[1:])[: self.MAX_EPOCHS]
 
     def _begin_order(self, activations: Mapping[MemberId, int], start: int) -> None:
         order = ReliableTimestampOrdered(self.me, activations, start, self.counters, activations)

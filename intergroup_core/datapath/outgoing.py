@@ -70,7 +70,7 @@ class Outgoing(Delivering):
     def _lowest_contiguous(self, sender: Sender) -> int:
         """The last own frame that everybody has; of members that do not report, what is stable."""
         lowest = self.reports.lowest_contiguous(self.me)
-        return min(lowest, sender.stable_seq) if self.reports.relayed.any else lowest
+        return min(lowest, sender.stable_seq) if self.reports.relayed.binds else lowest
 
     def _keep_alive(self, sender: Sender, now: Instant) -> None:
         if self._heard > sender.promised:

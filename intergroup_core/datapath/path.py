@@ -18,7 +18,7 @@ class DataPath(Epochs):
         if sender is not None:
             sender.stable(self.reports.stable(self.acknowledged))
             if self.stamping:
-                if self.permitted:
+                if self.permitted and not self.closing:
                     self._pump(sender, now)
                 if not self._congested:
                     self._keep_alive(sender, now)  # first of all that is not data: others wait for it
@@ -43,10 +43,11 @@ class DataPath(Epochs):
         sender = self.sender
         if sender is not None and self.stamping:
             deadline = min(deadline, sender.keepalive.next_deadline())
-            if self.permitted and sender.paced:
-                deadline = min(deadline, sender.pacer.ready_at)
-            if self.permitted and self._more_at is not None:
-                deadline = min(deadline, self._more_at)
+            if self.permitted and not self.closing:
+                if sender.paced:
+                    deadline = min(deadline, sender.pacer.ready_at)
+                if self._more_at is not None:
+                    deadline = min(deadline, self._more_at)
         if self._stalled_at is not None and self._stalled_at < deadline:
             deadline = self._stalled_at
         return deadline

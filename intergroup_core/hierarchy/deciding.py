@@ -49,8 +49,15 @@ class Deciding(Knowledge):
 
     def _goes_on(self, appropriateness: Appropriateness) -> bool:
         if self.state is ControlState.COORDINATOR:
-            return self._determination.coordinator_goes_on(appropriateness, self.coordinators)
+            return self._determination.coordinator_goes_on(appropriateness, self.coordinators, self._smaller_fellows())
         return self._determination.child_goes_on(appropriateness, self.coordinators)
+
+    def _smaller_fellows(self) -> int:
+        """Coordinators with fewer children: if some must go, they do."""
+        lead = self._lead
+        assert lead is not None
+        mine = (len(lead.children), self.me)
+        return sum((lead.sizes.get(site, 0), site) < mine for site in lead.fellows)
 
     def _appropriateness(self) -> Appropriateness | None:
         if self.state is ControlState.COORDINATOR and self._lead is not None:

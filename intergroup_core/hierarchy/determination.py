@@ -73,8 +73,14 @@ class SelfDetermination:
             return Appropriateness.INAPPROPRIATE
         return Appropriateness.APPROPRIATE if situation.siblings > self._target else Appropriateness.NEUTRAL
 
-    def coordinator_goes_on(self, appropriateness: Appropriateness, coordinators: int) -> bool:
-        """Table 2.3, left."""
+    def coordinator_goes_on(self, appropriateness: Appropriateness, coordinators: int, before: int = 0) -> bool:
+        """Table 2.3, left; where there are too many, `before` others go before this one.
+
+        If all went that may, too few would be left, and as many would have to become coordinators again.
+        """
+        if before and self._rng.random() * coordinators < 1:
+            before = 0  # now and then one more, for one that should go may find no place
+        coordinators -= before
         match appropriateness:
             case Appropriateness.NO_CHANGE:
                 return False

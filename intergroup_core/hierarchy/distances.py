@@ -46,6 +46,10 @@ class MeasuredDistances:
             distance = self._map.distance_us(*place)
         return self._start_ns if distance is None else distance * MICROSECOND
 
+    def place_of(self, member: MemberId) -> tuple[SiteId, SiteId | None] | None:
+        """Where a member's site is, and the coordinator whose local group it is in, as the member said."""
+        return self._places.get(member)
+
     def placed(self, member: MemberId, site: SiteId, coordinator: SiteId | None) -> None:
         """A member said where its site is."""
         self._places.pop(member, None)

@@ -8,10 +8,10 @@ newcomer learns when all of them do (D7). In a large group the hierarchy speaks 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from intergroup_core.config import ReportConfig
-from intergroup_core.hierarchy.relayed import Relayed
+from intergroup_core.hierarchy.relayed import Relayed, Waits
 from intergroup_core.ids import MemberId, Timestamp
 from intergroup_core.ports import Told
 from intergroup_core.wire.messages import LiveReport, Place, Report
@@ -39,7 +39,11 @@ class FlatReports:
     MAX_COUNTS = 64
     """Newly counted members named in one report; the others wait for the next."""
     RELAY_REPORTS = 3
-    """Reports in which a receiver says that the hierarchy speaks for it, for one may be lost."""
+    """Reports, half an idle time apart, in which a receiver says that the hierarchy speaks for it; one may be lost."""
+    UNHEEDED_REPORTS = 8
+    """Further ones, as far apart, after which a sender that does not go by the hierarchy is taken to be unable to."""
+    TURNS = 1_024
+    """Parts of half an idle time over which silent receivers spread what one of them has to say."""
     UNSURE_PARTS = 8
     """While a member waits to be counted, or for others to be ready, it reports so many times as often."""
 
@@ -71,6 +75,11 @@ class FlatReports:
         self._is_unsure = False
         self._frozen = Timestamp(0)
         self._relaying = 0
+        self._relayed_at = 0
+        self._unheeded = 0
+        self._met: dict[MemberId, int] = {}
+        """When each sender was last heard, as one that goes by the same hierarchy."""
+        self._apart_at: int | None = None
         self.relayed = Relayed(self.INITIAL_FRAMES)
         self.place: Place | None = None
         """Where this member's site is in the hierarchy."""
@@ -105,8 +114,12 @@ class FlatReports:
             self._confirmed.clear()
             self.relayed.enter(now)
         self._view_tag = view_tag
-        gone = self._senders - frozenset(senders)
-        self._senders = frozenset(senders)
+        before, self._senders = self._senders, frozenset(senders)
+        gone = before - self._senders
+        self._met = {member: at for member, at in self._met.items() if member in self._senders}
+        if gone and not senders:
+            # Nobody is left to go by: what the hierarchy said until now may leave out whom only senders counted.
+            self.relayed.enter(now)
         self._sources = max(1, len(senders))
         self._sends = activation is not None
         if activation is not None:
@@ -115,7 +128,9 @@ class FlatReports:
             if member != self._me and member not in self._others:
                 self._others[member] = None
                 self._reports.pop(member, None)
-        if self._goes_by_senders():
+            if before and member not in before:
+                self._met[member] = now  # it has a while to find its place
+        if self.goes_by_senders():
             for member in self._counted_receivers():
                 del self._others[member]
                 self._reports.pop(member, None)
@@ -132,7 +147,7 @@ class FlatReports:
             return
         if member in self.relayed:
             return
-        if self._goes_by_senders() and member not in self._senders:
+        if self.goes_by_senders() and member not in self._senders:
             return
         self._others[member] = None
         self._heard[member] = now
@@ -242,23 +257,82 @@ class FlatReports:
 
     # Members that the hierarchy speaks for
 
-    def relay(self, may: bool) -> None:
+    def relay(self, may: bool, now: int) -> None:
         """Whether the hierarchy counts this receiver and should speak for it; said before it is done."""
-        self._relaying = self._relaying + 1 if may and self._me not in self._senders else 0
+        heeded = self._senders_go_by_hierarchy()
+        if heeded:
+            self._unheeded = 0
+        if not may or self._me in self._senders or self._unheeded > self.UNHEEDED_REPORTS:
+            if self._relaying:
+                # Senders that heard it wait for reports no longer: whoever reports again has to be counted anew.
+                self._confirmed.clear()
+            self._relaying = 0
+        elif 0 < self._relaying <= self.RELAY_REPORTS and now < self._relayed_at + self._idle_ns // 2:
+            pass  # Last words all said at once may all be lost at once; then others would wait for long.
+        elif self._relaying < self.RELAY_REPORTS or heeded:
+            self._relaying += 1
+            self._relayed_at = now
+            if self.silent:
+                self._confirmed.clear()
+        else:
+            self._relaying = self.RELAY_REPORTS
+            self._relayed_at = now
+            self._unheeded += 1
+
+    @property
+    def heeded(self) -> bool:
+        """Whether every sender waits for this member, by its reports or by the hierarchy, whichever it has heard of."""
+        return self.counted or self._senders_go_by_hierarchy()
+
+    def _senders_go_by_hierarchy(self) -> bool:
+        """Whether no sender says that it does not.
+
+        One that came when all receivers were silent, or lost what they said last, would wait for none of them; one that
+        hears nothing of the hierarchy waits for what it said last, and asks for reports.
+        """
+        reports = (self._reports.get(member) for member in self._senders)
+        return all(report is None or report.live is None or report.live.indirect for report in reports)
+
+    @property
+    def relaying(self) -> bool:
+        """Whether this member has begun to say that the hierarchy speaks for it."""
+        return self._relaying > 0
 
     @property
     def silent(self) -> bool:
-        """Whether this member has said often enough that it does not report any more."""
+        """Whether this member has said often enough that it does not report any more, and senders have heard it."""
         return self._relaying > self.RELAY_REPORTS
+
+    def hears_senders(self, limit_ns: int, now: int, shares: Callable[[MemberId], bool]) -> bool:
+        """Whether every sender is heard and goes by the hierarchy this member is in, without a long break of late.
+
+        Who is cut off from senders is in a hierarchy without them, and two that were apart take a while to meet.
+        """
+        senders = [member for member in self._senders if member != self._me]
+        for member in senders:
+            if member in self._heard and shares(member):
+                self._met[member] = self._heard[member]
+        if any(member not in self._met for member in senders):
+            return False
+        if any(now - self._met[member] > limit_ns for member in senders):
+            self._apart_at = now
+        return self._apart_at is None or now - self._apart_at > limit_ns
+
+    def _turn_ns(self) -> int:
+        """When a silent receiver speaks up: the first of them suffices, so not all at the same moment."""
+        return self._me % self.TURNS * self._idle_ns // (2 * self.TURNS)
 
     def postpone(self, now: int) -> None:
         """Nothing is reported; look again after the idle period."""
         self._frames = 0
         self._due_at = now + self._idle_ns
 
-    def told(self, told: Told | None, margin_ns: int) -> None:
+    def told(self, told: Told | None, waits: Waits, now: int) -> None:
         """What the hierarchy says of everybody."""
-        if self.relayed.told(told, margin_ns):
+        fewer = self.relayed.told(told, waits.margin)
+        if self._sends and self.relayed.listen(waits, now):
+            fewer = True
+        if fewer:
             self._changed()
 
     def _falls_silent(self, report: Report, now: int) -> bool:
@@ -285,8 +359,11 @@ class FlatReports:
         """Take a counted member's report; whether it was new."""
         live = report.live
         if live is not None:
+            knew = self.relayed.any
             self._overheard(report.member, live, now, current=report.view_tag == self._view_tag)
-            if live.relayed and not self._goes_by_senders():
+            if self._sends and (live.relayed or self.relayed.any) and not knew:
+                self._due_at = min(self._due_at, now + self._busy_ns)  # receivers wait to hear that it knows
+            if live.relayed and not self.goes_by_senders() and not self.relayed.lost:
                 return self._falls_silent(report, now)
             if report.member in self.relayed and report.serial > self._last_serial(report.member):
                 self.relayed.forget(report.member)
@@ -298,6 +375,8 @@ class FlatReports:
             return False
         self._reports[report.member] = report
         self._heard[report.member] = now
+        if self.silent and not self._senders_go_by_hierarchy():
+            self._due_at = min(self._due_at, now + self._turn_ns())
         if live is not None and self._me in live.counts:
             self._confirmed.add(report.member)
         if live is not None and live.counted:
@@ -329,7 +408,7 @@ class FlatReports:
         """What every counted member has, given what this one acknowledges."""
         if self._others or self._is_unsure or self.relayed:
             acknowledged = min(acknowledged, self._least_of_others)
-        return acknowledged if self._goes_by_senders() else min(acknowledged, self.relayed.bound())
+        return acknowledged if self.goes_by_senders() else min(acknowledged, self.relayed.bound())
 
     def lowest_contiguous(self, source: MemberId) -> int:
         """The last seq of a source that every other counted member has; without others, anything."""
@@ -345,20 +424,20 @@ class FlatReports:
         if self._is_unsure:
             told = [self._stable_told_by(member) for member in self._senders if member != self._me]
             return Timestamp(max(self._frozen, min(told, default=0)))
-        heard = (self._senders if self._goes_by_senders() else self._others.keys()) - {self._me}
+        heard = (self._senders if self.goes_by_senders() else self._others.keys()) - {self._me}
         if any(member not in reports for member in heard):
             return Timestamp(0)
         told = [self._told_by(reports[member]) for member in heard]
-        if not self._goes_by_senders():
+        if not self.goes_by_senders():
             told += self.relayed.acknowledged()
         return Timestamp(min(told, default=0))
 
-    def _goes_by_senders(self) -> bool:
+    def goes_by_senders(self) -> bool:
         """A receiver may not have heard of every other one: only senders know whom they count."""
         return self._live and bool(self._senders) and self._me not in self._senders
 
     def _told_by(self, report: Report) -> int:
-        if self._is_unsure or self._goes_by_senders():
+        if self._is_unsure or self.goes_by_senders():
             return report.live.stable if report.live is not None else 0
         return report.acknowledged
 
@@ -443,6 +522,6 @@ class FlatReports:
             stable=Timestamp(stable),
             name=self.name if named else "",
             relayed=self._relaying > 0,
-            indirect=self.relayed.any,
+            indirect=self.relayed.any and not self.relayed.lost,
             place=self.place if named else None,
         )

@@ -65,6 +65,10 @@ class GroupControl:
     def counted(self, epoch: int, now: int) -> bool:
         return self._process.counted(GroupKey(self._group, epoch), now)
 
+    def shares(self, member: MemberId) -> bool:
+        place = self.distances.place_of(member)
+        return place is not None and place[1] is not None and self._process.knows_coordinator(place[1])
+
     def reach(self, epoch: int, reaches: Mapping[MemberId, tuple[int, Timestamp]], now: Instant) -> None:
         keys = {CutKey(self._group, epoch, source): Reach(*reach) for source, reach in reaches.items()}
         for key in self._reached - keys.keys():

@@ -25,6 +25,7 @@ class Knowledge(Moving):
         self._local_sent_at = self._global_sent_at = 0
         self._now = 0
         """Of the last stimulus."""
+        self._asleep_ns = round(self.PAUSE_FACTOR * self._config.fault_ms * MILLISECOND)
 
     def acknowledge(
         self, key: GroupKey, upto: Timestamp, *, room: int = ANY_ROOM, members: int = 1, pressing: bool, now: Instant
@@ -120,9 +121,15 @@ class Knowledge(Moving):
                 at.append(counted)
         return any(time is not None and now - time <= self._belief_ns for time in at)
 
+    def knows_coordinator(self, site: SiteId) -> bool:
+        """Whether a site is a coordinator of this hierarchy: what it says to its children it says of this site too."""
+        if self._lead is not None and (site == self.me or site in self._lead.fellows):
+            return True
+        return any(site == place.coordinator or site in place.from_coordinator for place in self._attachments)
+
     def _slept(self, now: int) -> bool:
         """Whether it has missed so much time that it does not know any more who there is."""
-        return now - self._now >= self.PAUSE_FACTOR * self._config.fault_ms * MILLISECOND
+        return now - self._now >= self._asleep_ns
 
     def measured_us(self, site: SiteId) -> int | None:
         """The one-way delay to a site with which this one has exchanged messages."""

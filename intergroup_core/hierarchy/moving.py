@@ -10,12 +10,16 @@ from intergroup_core.hierarchy.search import Found, RingSearch, rings
 from intergroup_core.hierarchy.states import ControlState
 from intergroup_core.ids import SiteId
 
+SECOND = 1_000_000_000
+
 
 class Moving(Places):
     """Every transition of T2.6.2; whoever moves is counted in its new place before it leaves the old one (H7)."""
 
     MAX_YIELDS = 8
     """Times that a starting site lets a lower one go first."""
+    QUERY_BYTES = 100
+    """About what a question takes on the network."""
     WIDE_FACTOR = 3
     """A ring beyond the boundary waits so many times longer for answers."""
 
@@ -46,6 +50,9 @@ class Moving(Places):
             leaving=leaving,
             starting=starting,
             closest_us=None if wide else self._closeness_us,
+            crowd_ns=round(
+                self.QUERY_BYTES / self._config.bandwidth * 1_000 * MILLISECOND * self._rng.uniform(0.5, 1.5)
+            ),
         )
         self._timers.arm(Timer.SEARCH, now)
 

@@ -66,6 +66,9 @@ class ControlProcess(Deciding):
         at = now.mono
         self._notice_pause(at)
         match message:
+            case LocalControl() if message.coordinator != self.me:
+                self._receive_sibling(message, nbytes, hops, at)
+                return []  # most messages are of this kind, and nothing is to be done about them
             case LocalControl():
                 self._receive_local(message, nbytes, hops, at)
             case CoordinatorControl():
@@ -120,18 +123,18 @@ class ControlProcess(Deciding):
 
     def _receive_local(self, message: LocalControl, nbytes: int, hops: int | None, now: int) -> None:
         lead = self._lead
-        if message.coordinator == self.me:
-            if lead is None:
-                # It does not know that this site is no coordinator any more.
-                self._voice.say(CoordinatorLeave(site=self.me, clock=clock_at(now)), OneSite(message.site))
-                return
-            full = len(lead.children) >= self.FULL * self._config.local_target
-            lead.receive_child(message, hops, now, accepting=self.state is not ControlState.TO_CHILD and not full)
-            if message.site in lead.children:
-                self._local.heard(nbytes)
-            elif full:
-                self._voice.say(CoordinatorLeave(site=self.me, clock=clock_at(now)), OneSite(message.site))
+        if lead is None:
+            # It does not know that this site is no coordinator any more.
+            self._voice.say(CoordinatorLeave(site=self.me, clock=clock_at(now)), OneSite(message.site))
             return
+        full = len(lead.children) >= self.FULL * self._config.local_target
+        lead.receive_child(message, hops, now, accepting=self.state is not ControlState.TO_CHILD and not full)
+        if message.site in lead.children:
+            self._local.heard(nbytes)
+        elif full:
+            self._voice.say(CoordinatorLeave(site=self.me, clock=clock_at(now)), OneSite(message.site))
+
+    def _receive_sibling(self, message: LocalControl, nbytes: int, hops: int | None, now: int) -> None:
         for attachment in self._attachments:
             if attachment.coordinator == message.coordinator:
                 attachment.receive_sibling(message, hops, now)
@@ -160,7 +163,7 @@ class ControlProcess(Deciding):
             self._finish_promotion(now)
 
     def _receive_query(self, query: RingQuery, now: int) -> None:
-        if self._search is not None and self.state is ControlState.STARTING:
+        if self._search is not None:
             self._search.overheard(query)
         lead = self._lead
         if lead is None or query.leaving == self.me:

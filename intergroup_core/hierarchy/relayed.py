@@ -17,6 +17,18 @@ NO_BOUND = 1 << 62
 """A seq or a timestamp nobody reaches."""
 
 
+class Waits(NamedTuple):
+    """How long things take in the hierarchy, in nanoseconds."""
+
+    margin: int
+    """What is said so long after a member fell silent was said of that member too."""
+    patience: int
+    """A hierarchy that has said nothing for so long may never speak again; one whose coordinator died does."""
+    notice: int
+    """Every receiver that hears a sender reports to it again so long after that was asked of them; who does not hear
+    it knows itself uncounted by then."""
+
+
 class _Silent(NamedTuple):
     acknowledged: int
     since: int
@@ -34,6 +46,9 @@ class Relayed:
         self._silent: dict[MemberId, _Silent] = {}
         self._told: Told | None = None
         self._told_after = 0
+        self._spoken_at: int | None = None
+        self._lost_at: int | None = None
+        self._given_up = False
         self.any = False
         """Whether there are members that do not report themselves."""
 
@@ -68,6 +83,8 @@ class Relayed:
 
     def told(self, told: Told | None, margin_ns: int) -> bool:
         """What the hierarchy says; it may be older than what came a moment before. Whether fewer are waited for."""
+        if told is not None:
+            self._spoken_at = max(told.at, self._spoken_at or told.at)
         if told is None or told is self._told or told.at < self._told_after + margin_ns:
             return False
         self._told = told
@@ -76,18 +93,46 @@ class Relayed:
             del self._silent[member]
         return bool(spoken_for)
 
+    def listen(self, waits: Waits, now: int) -> bool:
+        """A sender that hears nothing of the hierarchy asks for reports, and then goes by those; whether it just began.
+
+        Nobody is silent by then, for receivers are silent only while every sender goes by the hierarchy.
+        """
+        if self._spoken_at is None:
+            self._spoken_at = now
+        if now - self._spoken_at <= waits.patience:
+            self._lost_at, self._given_up = None, False
+            return False
+        if self._lost_at is None:
+            self._lost_at = now
+        if self._given_up or now - self._lost_at <= waits.notice:
+            return False
+        self._given_up = True
+        self._silent.clear()
+        return True
+
+    @property
+    def lost(self) -> bool:
+        """Whether this member has not heard of the hierarchy for too long, and wants reports."""
+        return self._lost_at is not None
+
+    @property
+    def binds(self) -> bool:
+        """Whether what the hierarchy says holds this member back."""
+        return self.any and not self._given_up
+
     def acknowledged(self) -> Iterator[int]:
         """What those had that the hierarchy has not spoken of since."""
         return (silent.acknowledged for silent in self._silent.values())
 
     def bound(self) -> int:
         """What all have of whom only the hierarchy knows."""
-        if not self.any:
+        if not self.binds:
             return NO_BOUND
         return self._told.upto if self._told is not None else Timestamp(0)
 
     def window(self, stable_seq: int) -> int:
         """Where a sender must stop for their sake, given its last stable frame (D10)."""
-        if not self.any:
+        if not self.binds:
             return NO_BOUND
         return stable_seq + (self._told.room if self._told is not None else self._initial_frames)

@@ -46,6 +46,7 @@ class RingSearch:
         leaving: SiteId | None,
         starting: bool,
         closest_us: int | None = None,
+        crowd_ns: int = 0,
     ) -> None:
         self._me = me
         self.attempt = attempt
@@ -54,6 +55,9 @@ class RingSearch:
         self._leaving = leaving
         self._starting = starting
         self._closest_us = closest_us
+        self._crowd_ns = crowd_ns
+        """What a question of another one costs in time: all that search share a bandwidth."""
+        self._crowd = 0
         self._answers: list[Found] = []
         self.due_at = 0
         self.over = False
@@ -73,7 +77,8 @@ class RingSearch:
         if not self._ttls:
             self.over = True
             return None
-        self.due_at = now + self._ring_ns
+        self.due_at = now + max(self._ring_ns, self._crowd * self._crowd_ns)
+        self._crowd = 0
         return RingQuery(
             site=self._me,
             attempt=self.attempt,
@@ -99,6 +104,7 @@ class RingSearch:
         )
 
     def overheard(self, query: RingQuery) -> None:
-        """A fellow that starts too: of several that find nobody, the lowest becomes a coordinator first."""
+        """Another one searches. Of several that start and find nobody, the lowest becomes a coordinator first."""
+        self._crowd += 1
         if query.starting and query.site < self._me and (self.lower is None or query.site < self.lower):
             self.lower = query.site

@@ -80,6 +80,8 @@ class Course(ABC):
         self._ask_at = 0
         self._foreign_since: int | None = None
         self._change_request_at = 0
+        self._hopes_since: int | None = None
+        """Since when a receiver waits for what nobody repaired because the senders are about to end the view."""
         self._help_at = 0
         self._silent_since = 0
         self._finishing = False

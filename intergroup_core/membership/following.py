@@ -35,6 +35,10 @@ class Following(Repairing):
             self._excluded(change, now)
         elif ends_mine and any(entry.peer.id == standing.me.id for entry in change.entries):
             self._counters.drop("body")  # a sender of it for which this member never was ready
+        elif self._following is not None:
+            # Of an epoch that ended in two branches a receiver follows one. Going back and forth it would want now what
+            # one and now what the other has, and never find that neither can be had.
+            self._counters.membership_ignored += 1
         elif ends_mine:
             self._follow(change, now)
 
@@ -94,9 +98,11 @@ class Following(Repairing):
             standing.path.enter_view(activations, now)
         else:
             standing.path.begin_epoch(change.view.tag, start, activations, last, now)
+        standing.path.come_from(cut.epoch.tag for cut in change.cuts)
         standing.path.hold_stability(start, now.mono + 2 * standing.ns(self._config.repeat_ms))
         standing.path.permitted = standing.quorum.may_send
-        self._leave_sent = False
+        self._leave_sent = standing.path.closing = False
+        self._hopes_since = None
         sender = mine in activations
         if not sender:
             self._wants_to_send = self._has_unsent() and self._leaving is None
@@ -116,6 +122,7 @@ class Following(Repairing):
         self.standing.path.tell_reach(now)
         self._sponsor.forget_all()
         self._change_request_at = now.mono + 4 * self.standing.ns(self._config.repeat_ms)
+        self._hopes_since = None
         self._enter(State.RECEIVER_WAIT, "join")
 
     def _follow(self, change: MembershipChange, now: Instant) -> None:
@@ -135,6 +142,16 @@ class Following(Repairing):
     def _check_following(self, now: Instant) -> None:
         if self._following is not None and self.standing.path is not None and self.standing.path.has_reached():
             self._install(self._following, now)
+
+    def _change_is_near(self, source: MemberId, now: Instant) -> bool:
+        """Whether the senders are about to say what is needed of a source, and who has it; believed for a while."""
+        detector = self.standing.detector
+        missed = detector.suspects(source) and not detector.all_suspected
+        if not missed and self.state is not State.RECEIVER_WAIT:
+            return False
+        if self._hopes_since is None:
+            self._hopes_since = now.mono
+        return now.mono - self._hopes_since < self.standing.ns(self._config.suspect_max_ms)
 
     def _foreign_at_receiver(self, foreign: Foreign, now: Instant) -> None:
         """Another view is about: perhaps it follows this one; if nobody says so and all senders are gone, go anew."""
@@ -163,6 +180,7 @@ class Following(Repairing):
         standing.roster = {}
         self._repair = None
         self._following = None
+        self._hopes_since = None
         self._leave_sent = False
         self._serial = 0
         self._wants_to_send = self._wants_to_send or self._has_unsent()

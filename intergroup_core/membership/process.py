@@ -210,6 +210,8 @@ class Membership(Following):
                     self._start_receiver_repair(now)
             case (State.RECEIVER | State.RECEIVER_WAIT | State.RECEIVER_RECOVERY, Foreign()):
                 self._foreign_at_receiver(stimulus, now)
+            case (State.RECEIVER | State.RECEIVER_WAIT, Unanswered()) if self._change_is_near(stimulus.process, now):
+                pass
             case (State.RECEIVER | State.RECEIVER_WAIT | State.RECEIVER_RECOVERY, Unanswered()):
                 self._take_gap("nobody could repair what is missing", now)
             case _:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol
 
 from intergroup_core.ids import Instant, MemberId, Timestamp
@@ -18,6 +18,8 @@ class Stream(Protocol):
     """Sources that left in this epoch, and their last seq."""
     permitted: bool
     """Whether the quorum rule lets this member send data."""
+    closing: bool
+    """Whether this member's Leave is under way: data after it would belong to no view, and waits."""
 
     @property
     def last_seq(self) -> int:
@@ -77,6 +79,9 @@ class Stream(Protocol):
         self, view_tag: int, start: int, activations: Mapping[MemberId, int], last: Mapping[MemberId, int], now: Instant
     ) -> None:
         """Go on in a view that a repair installed."""
+
+    def come_from(self, epochs: Iterable[int]) -> None:
+        """Wait for members of these epochs too, by their tags: they are on their way into the present one."""
 
     def enter_view(self, members: Collection[MemberId], now: Instant) -> None:
         """Go on in a view that an ordered message made."""

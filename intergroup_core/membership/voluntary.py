@@ -55,6 +55,7 @@ class Voluntary(Course):
         promises = dict.fromkeys(activations, int(change.view.start))
         counted = frozenset(activations)
         standing.path = self._begin(activations, promises, change.view.start, change.view, counted, now)
+        standing.path.come_from(cut.epoch.tag for cut in change.cuts)
         peers = [entry.peer for entry in change.entries]
         standing.quorum.installed(change.view, change.number, standing.sites(peers), primary=change.primary)
         self._enter_first_view(change.view, peers, "first view", now)
@@ -113,7 +114,7 @@ class Voluntary(Course):
 
     def _to_receiver(self, reason: str, now: Instant) -> None:
         assert self.standing.path is not None
-        self._leave_sent = True
+        self._leave_sent = self.standing.path.closing = True
         self._enter(State.TO_RECEIVER, reason)
         self.standing.path.emit_change(Leave(reason=reason), now)
 
@@ -154,7 +155,7 @@ class Voluntary(Course):
         if isinstance(changed.change, Add) and changed.change.peer.id == mine:
             standing.path.start_sending(changed.change.first_seq)
             standing.path.enter_view(standing.senders, now)
-            self._leave_sent = False
+            self._leave_sent = standing.path.closing = False
             self._settled(State.SENDER, "added", now)
             if not self._wants_to_send and not self._has_unsent():
                 self._to_receiver("silence", now)  # somebody acted on a request of long ago
@@ -164,7 +165,7 @@ class Voluntary(Course):
         standing.path.enter_view(standing.senders, now)
         standing.watch(standing.senders, now)
         if changed.source == mine and isinstance(changed.change, Leave):
-            self._leave_sent = False
+            self._leave_sent = standing.path.closing = False
             self._wants_to_send = self._has_unsent()
             self._settled(State.RECEIVER, changed.change.reason, now)
         elif self.state is State.TO_SENDER and not standing.senders:
@@ -192,8 +193,8 @@ class Voluntary(Course):
         """The last sender does not leave for silence, whatever it thought when it said so (M14)."""
         self.standing.quorum.abandoned(timestamp)
         if source == self.standing.me.id:
-            self._leave_sent = False
+            assert self.standing.path is not None
+            self._leave_sent = self.standing.path.closing = False
             if not self._finishing:
-                assert self.standing.path is not None
                 self.standing.path.enter_view(self.standing.senders, now)
                 self._settled(State.SENDER, "last sender", now)

@@ -300,6 +300,8 @@ class RequestScheduler:
         if now_ns < silent_since + self._give_up:
             self._timers.arm(loss, silent_since + self._give_up)
             return []
+        loss.silent_since = now_ns
+        self._timers.arm(loss, now_ns + self._give_up)  # said again if nothing changes
         if loss.promise:
             return [Promise(loss.source, Timestamp(self._promises[loss.source].last))]
         tickets = [ticket for ticket in self._waiting[loss.source] if ticket.loss is loss]

@@ -24,9 +24,14 @@ class ControlRunner:
         self._sockets = sockets
         self._loop = asyncio.get_running_loop()
         self._alarm = Alarm(self._loop, self._due)
+        self._started = False
         self._closed = False
 
     def start(self) -> None:
+        """Begin; the site's first member does."""
+        if self._started:
+            return
+        self._started = True
         for fileno in self._sockets.filenos():
             self._loop.add_reader(fileno, self._readable)
         self._carry_out(self.process.start(now()))

@@ -67,6 +67,7 @@ class Member:
         *,
         app_queue_bytes: int,
         on_event: Callable[[Event], None] | None = None,
+        on_closed: Callable[[], None] | None = None,
         store: StateStore | None = None,
         control: ControlRunner | None = None,
     ) -> None:
@@ -84,6 +85,7 @@ class Member:
         self._sent_waiters: list[asyncio.Future[None]] = []
         self._view_waiters: list[asyncio.Future[None]] = []
         self._on_event = on_event
+        self._on_closed = on_closed
         self._closed = False
         self._leaving = False
         self._left: Left | None = None
@@ -161,13 +163,13 @@ class Member:
         self._transmitter.close()
         if self._store is not None:
             self._store.close()
-        if self._control is not None:
-            self._control.close()
         self._wake(self._room_waiters)
         self._wake(self._view_waiters)
         self._wake(self._sent_waiters)
         self.inbox.close()
         self._ended.set()
+        if self._on_closed is not None:
+            self._on_closed()
 
     async def __aenter__(self) -> Self:
         return self.start()

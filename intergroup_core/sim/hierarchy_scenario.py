@@ -19,8 +19,8 @@ MIN_CLUSTERS, CLUSTER_SITES = 10, 100
 """Clusters at least, and sites in each where there are more."""
 LAGGARDS = 30
 """Members that are behind, each by a time of its own; every site of a small system."""
-START_S = 10.0
-"""Sites start one after another within this time."""
+START_S, MOST_A_SECOND = 10.0, 300
+"""Sites start one after another within this time, but no more of them in a second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,8 @@ class HierarchyScenario:
             progress=progress,
         )
         behind = set(rng.sample(range(self.sites), min(LAGGARDS, self.sites)))
-        between = 0 if self.at_once else round(min(START_S, 0.1 * self.sites) * SECOND) // self.sites
+        starting_s = max(min(START_S, 0.1 * self.sites), self.sites / MOST_A_SECOND)
+        between = 0 if self.at_once else round(starting_s * SECOND) // self.sites
         for index in range(self.sites):
             lag_ns = rng.randrange(1, 2 * SECOND) if index in behind else 0
             sites.scheduler.at(index * between, lambda lag_ns=lag_ns: sites.add(lag_ns=lag_ns))

@@ -147,8 +147,9 @@ def _hasty(at: int, until: int, seats: int, rng: Random) -> list[Fault | Change]
             soon = back + rng.randrange(100 * MILLISECOND, 2 * SECOND)
             return [*returns, unheard, sends, Leave(at=soon, member=goes), Restart(at=again, member=goes)]
         case _:
+            goes, dies = seats - 1, 0  # receivers have the last seats
+            to_it = frozenset((one, goes) for one in range(goes))
             gone = Moment(at=at, until=until, member=goes, state="receiver recovery", act="leave", victim=goes)
-            dies = rng.choice(others or [goes])
             dead_at = at + rng.randrange(50 * MILLISECOND, SECOND)
             missed = Oppose(at=at, until=dead_at, kinds=frozenset({FrameType.DATA}), links=frozenset({(dies, goes)}))
             for_ever = Oppose(at=at, until=until, kinds=frozenset({FrameType.REPAIR}), links=to_it)

@@ -57,7 +57,7 @@ class LiveReport:
     relayed: bool = False
     """Whether the reporter's acknowledgments come by way of the hierarchy from now on, and not from itself."""
     indirect: bool = False
-    """Whether the reporter knows of members that do not report themselves."""
+    """Whether the reporter knows of members that do not report themselves, and goes by the hierarchy for them."""
     place: Place | None = None
 
 

@@ -237,7 +237,7 @@ class Congested(Transmitter):
 
 def test_what_a_congested_network_does_not_take_is_sent_later_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
-        monkeypatch.setattr("intergroup_core.runtime.opening.Transmitter", Congested)
+        monkeypatch.setattr("intergroup_core.runtime.sockets.Transmitter", Congested)
         async with a_group(1, 1) as group:
             sent = records_of(0, 3_000, 500)
             await group.members[0].send_many(sent)

@@ -418,6 +418,29 @@ def test_a_receiver_leaves_while_it_follows_a_change(a_live_cluster: MakeLive) -
     assert "receiver recovery>left" in steps(cluster, 3)
 
 
+def test_a_receiver_that_lacks_something_waits_for_the_change_under_way(a_live_cluster: MakeLive) -> None:
+    """Nobody repairs what it misses for longer than it would wait elsewhere; the change says that it can be had."""
+    config = Config.test()
+    config = replace(config, repair=replace(config.repair, give_up_ms=900.0))
+    cluster = all_there(a_live_cluster(senders=3, receivers=1, config=config))
+    missed = against(cluster, {FrameType.DATA}, [(2, 3)])
+    cluster[2].send([bytes(2_000)])
+    cluster.run_for(10 * MILLISECOND)
+    cluster.relent(missed)
+    kept = [
+        against(cluster, {FrameType.REPAIR}, from_others(cluster, 3)),
+        against(cluster, {FrameType.MEMBERSHIP}, from_others(cluster, 3)),
+    ]
+    cluster.crash(1)
+    assert cluster.run_until(lambda: cluster[3].state == "receiver wait")
+    assert cluster.run_until(lambda: cluster[3].endpoint.counters.suspicions > 0)
+    assert cluster[3].state == "receiver wait"
+    for rule in kept:
+        cluster.relent(rule)
+    assert cluster.run_until(lambda: members_by_name(cluster, 3) == {"s0", "s2"})
+    assert gaps(cluster) == []
+
+
 def test_views_are_the_same_everywhere_whatever_is_late(a_live_cluster: MakeLive) -> None:
     """Every frame of the protocol may come up to a second late on some links, for a while."""
     cluster = all_there(a_live_cluster(senders=4, receivers=1))

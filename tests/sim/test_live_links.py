@@ -84,3 +84,15 @@ def test_a_paused_process_returns(a_live_cluster: MakeLive, paused: int, seconds
         assert deliveries(cluster, 1, 0, since=returned) > 0
     stayed = {cluster[1].id, cluster[2].id}
     assert all(stayed <= set(view.members) for view in views(cluster, 1) if view.at >= returned)
+
+
+def test_a_receiver_that_can_follow_neither_of_two_branches_takes_a_gap(a_live_cluster: MakeLive) -> None:
+    """Both senders say how the view ended, each in its own way, and have dropped what the receiver would need."""
+    cluster = all_there(a_live_cluster(senders=2, receivers=1))
+    cluster.split([0], [1], [2])
+    cluster.run_for(6 * SECOND)
+    cluster.heal_all()
+    cluster.split([0], [1])
+    assert cluster.run_until(lambda: cluster[2].state == "receiver recovery")
+    assert cluster.run_until(lambda: len(gaps(cluster)) == 1, 15 * SECOND)
+    assert cluster.run_until(lambda: cluster[2].state == "receiver", 5 * SECOND)

@@ -251,3 +251,13 @@ def test_a_receiver_that_was_away_too_long_does_not_ask_in_vain(a_live_cluster: 
     since = cluster.scheduler.now
     cluster.run_for(SECOND)
     assert deliveries(cluster, 2, 0, since=since) > 20
+
+
+def test_what_is_sent_while_a_silent_sender_leaves_is_sent_when_it_is_back(a_live_cluster: MakeLive) -> None:
+    seats = [Seat(name="s0"), Seat(name="quiet", busy=0.0), Seat(name="r2", sender=False)]
+    cluster = all_there(a_live_cluster(seats=seats))
+    quiet = cluster[1]
+    quiet.when("to receiver", lambda: quiet.send([b"a late word"]))
+    assert cluster.run_until(lambda: quiet.state == "to receiver", 10 * SECOND)
+    cluster.run_for(SECOND)
+    assert sendings(cluster, 1) == deliveries(cluster, 1, 1) == deliveries(cluster, 2, 1) == 1

@@ -110,9 +110,13 @@ def test_ls_finds_logs_below_a_directory(tmp_path: Path, monkeypatch: pytest.Mon
     assert (one["first"], one["last"]) == ("2025-06-15T15:06:40.000Z", "2025-06-15T15:06:40.001Z")
     assert (two["delivery"], two["entries"], two["segments"] > 2) == ("rso", 200, True)
     assert two["bytes"] == sum(path.stat().st_size for path in (tmp_path / "deep" / "two").glob("*.segment"))
-    monkeypatch.setenv("INTERGROUP_HOME", str(tmp_path))
-    assert run("ls").splitlines()[0].split()[:4] == ["group", "delivery", "log", "entries"]
     assert run("ls", tmp_path / "deep").count("\n") == 2
+    monkeypatch.setenv("INTERGROUP_HOME", str(tmp_path / "home"))
+    assert run("ls") == f"no stable log in {tmp_path}/home/logs\n"
+    a_log_in(tmp_path / "home" / "logs" / "three", [an_install(A)])
+    heading, three = run("ls").splitlines()
+    assert heading.split()[:4] == ["group", "delivery", "log", "entries"]
+    assert three.endswith("home/logs/three")
 
 
 def test_verify_says_that_a_log_is_sound(tmp_path: Path) -> None:

@@ -95,3 +95,15 @@ def test_table_2_4(appropriateness: Appropriateness, low: int, high: int) -> Non
 @pytest.mark.parametrize(("heard", "expected"), [(None, True), (1, True), (8, True), (9, False), (20, False)])
 def test_a_site_starts_as_a_coordinator_where_there_are_not_many(heard: int | None, expected: bool) -> None:
     assert the_tables().starts_as_coordinator(heard) is expected
+
+
+def test_of_too_many_coordinators_only_the_surplus_goes() -> None:
+    """The smallest first; now and then one more, for one that should go may find no place."""
+    tables = the_tables()
+    count = HIGH + 3
+    went = [
+        sum(tables.coordinator_goes_on(INAPPROPRIATE, count, before) for _ in range(200)) / 200
+        for before in range(count)
+    ]
+    assert went[:3] == [1.0, 1.0, 1.0]
+    assert all(0 < part < 3 / count for part in went[3:])

@@ -106,3 +106,15 @@ def test_what_two_sites_measured_of_each_other_comes_before_an_exchange() -> Non
     distances.exchanged(A, 20_000)
     distances.placed(A, FewWays.NEAR, FewWays.COORDINATOR)
     assert distances.to(A) == 700_000
+
+
+def test_a_member_shares_the_hierarchy_if_its_coordinator_is_one_here() -> None:
+    process, control, _ = alone()
+    elsewhere = SiteId(77)
+    assert not control.shares(A), "it has not said where it is"
+    control.placed(A, elsewhere, None)
+    assert not control.shares(A), "it has no place yet"
+    control.placed(A, elsewhere, elsewhere)
+    assert not control.shares(A)
+    control.placed(A, elsewhere, process.me)
+    assert control.shares(A)

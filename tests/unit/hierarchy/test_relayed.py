@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from intergroup_core.hierarchy.relayed import NO_BOUND, Relayed
+from intergroup_core.hierarchy.relayed import NO_BOUND, Relayed, Waits
 from intergroup_core.ids import Timestamp
 from intergroup_core.ports import Told
 from intergroup_core.wire.messages import Report
@@ -69,3 +69,32 @@ def test_of_a_new_epoch_nothing_is_known_until_the_hierarchy_has_spoken_in_it() 
     assert relayed.bound() == 0
     relayed.told(told(START + 12, at=10 * SECOND + MARGIN), MARGIN)
     assert relayed.bound() == START + 12
+
+
+WAITS = Waits(margin=MARGIN, patience=10 * SECOND, notice=3 * SECOND)
+
+
+def test_a_hierarchy_that_says_nothing_is_given_up_after_notice() -> None:
+    relayed = Relayed(ROOM)
+    relayed.falls_silent(said_by(A, START + 5), now=SECOND)
+    relayed.told(told(START + 9, at=2 * SECOND), MARGIN)
+    relayed.falls_silent(said_by(B, START + 5), now=2 * SECOND)
+    assert not relayed.listen(WAITS, 12 * SECOND)
+    assert (relayed.lost, relayed.binds) == (False, True)
+    assert not relayed.listen(WAITS, 12 * SECOND + 1)
+    assert (relayed.lost, relayed.binds) == (True, True)
+    assert relayed.listen(WAITS, 15 * SECOND + 2)
+    assert (relayed.lost, relayed.binds, relayed.bound(), relayed.window(1)) == (True, False, NO_BOUND, NO_BOUND)
+    assert B not in relayed
+
+
+def test_a_hierarchy_that_speaks_again_binds_at_once() -> None:
+    relayed = Relayed(ROOM)
+    relayed.falls_silent(said_by(A, START + 5), now=0)
+    relayed.listen(WAITS, 0)
+    relayed.listen(WAITS, 11 * SECOND)
+    relayed.listen(WAITS, 15 * SECOND)
+    assert not relayed.binds
+    relayed.told(told(START + 20, at=16 * SECOND), MARGIN)
+    relayed.listen(WAITS, 16 * SECOND)
+    assert (relayed.lost, relayed.binds, relayed.bound()) == (False, True, START + 20)

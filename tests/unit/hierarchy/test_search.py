@@ -92,3 +92,15 @@ def test_of_several_that_start_the_lowest_goes_first() -> None:
     for site, starting in ((OTHER, True), (CHIEF, True), (THIRD, True), (SiteId(1), False)):
         search.overheard(RingQuery(site=site, attempt=1, ttl=1, clock=0, leaving=None, starting=starting))
     assert search.lower == CHIEF
+
+
+def test_questions_of_others_make_the_next_one_wait() -> None:
+    """All that search share a bandwidth."""
+    search = a_search(crowd_ns=RING // 4)
+    assert search.tick(0) is not None
+    for _ in range(8):
+        search.overheard(RingQuery(site=OTHER, attempt=1, ttl=1, clock=0, leaving=None, starting=True))
+    assert search.tick(RING) is not None
+    assert search.due_at == RING + 2 * RING
+    assert search.tick(search.due_at) is not None
+    assert search.due_at == RING + 3 * RING

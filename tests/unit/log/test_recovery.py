@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from random import Random
 
 import pytest
@@ -184,3 +185,9 @@ def test_an_index_of_other_entries_in_as_many_bytes_is_not_taken() -> None:
     content = bytes(other.map(index_name(0), 0, other.size(index_name(0))))
     disk.create(index_name(0)).appendv([content])
     assert LogReader(disk).segments[0].index.sources["source"].tolist() == [A]
+
+
+def test_an_error_of_damage_can_reach_another_process() -> None:
+    error = LogDamaged("f", 8, "it is torn")
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.file, again.offset) == (str(error), "f", 8)

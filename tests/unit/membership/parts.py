@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from random import Random
 from typing import Any, TypeVar
 
@@ -71,6 +71,8 @@ class AStream:
         self.left: list[MemberId] = []
         self.views: list[tuple[MemberId, ...]] = []
         self.tag = 0
+        self.closing = False
+        self.before: tuple[int, ...] = ()
         self.held_until = 0
         self.ends: dict[MemberId, int] = dict.fromkeys(members, 0)
 
@@ -118,6 +120,9 @@ class AStream:
         self.halted = False
         self.tag = view_tag
         self.members = tuple(activations)
+
+    def come_from(self, epochs: Iterable[int]) -> None:
+        self.before = tuple(epochs)
 
     def enter_view(self, members: Collection[MemberId], now: Instant) -> None:
         self.members = tuple(members)

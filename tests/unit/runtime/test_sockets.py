@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from intergroup_core.runtime.memory import keep_freed_memory
-from intergroup_core.runtime.opening import BUFFER_PER_ROOM, within_buffer
+from intergroup_core.runtime.sockets import BUFFER_PER_ROOM, within_buffer
 from tests.builders import a_config
 
 
