@@ -11,6 +11,7 @@ from intergroup_core.datapath.engines import Beginning
 from intergroup_core.datapath.path import DataPath
 from intergroup_core.delivery.clock import HybridClock
 from intergroup_core.delivery.outbox import Outbox, Records
+from intergroup_core.delivery.undurable import Undurable
 from intergroup_core.effects import Counted, Effect, Gap, Install, Left, Multicast, SendRoom, Suspect
 from intergroup_core.errors import LocalProtocolError, NoQuorum
 from intergroup_core.ids import (
@@ -68,6 +69,7 @@ class Endpoint:
         site: str = "",
         record: bytes | None = None,
         control: Control | None = None,
+        logged: bool = False,
     ) -> None:
         for what, text in (("name", name), ("site", site)):
             if len(text.encode()) > MAX_TEXT:
@@ -92,6 +94,7 @@ class Endpoint:
         self._site = site
         self._control = control
         self._record = record
+        self._undurable = Undurable() if logged and service is not Service.UU else None
         self._told_counted = False
         self._membership: Membership | None = None
         self._path = self._unbound_path() if view is None else self._path_in(view, activations or {})
@@ -118,6 +121,7 @@ class Endpoint:
             chosen=self._sources,
             outbox=self._outbox,
             control=self._control if live else None,
+            undurable=self._undurable,
             recovered=self._recovered,
             changed=self._membership.changed if self._membership is not None else None,
             held_back=self._membership.held_back if self._membership is not None else None,
@@ -206,6 +210,8 @@ class Endpoint:
         if self._control is not None:
             self._control.withdraw()
         self._told_counted = False
+        if self._undurable is not None:
+            self._undurable.forget()
         self._effects.append(Gap(reason, self.me, unsure))
         return Peer(self.me, self.name, self._site)
 
@@ -303,6 +309,12 @@ class Endpoint:
         """How much delivered data the application side still takes."""
         if self._path is not None:
             self._path.room(free_bytes, now)
+        return self._settle(now)
+
+    def appended(self, deliveries: int, now: Instant) -> list[Effect]:
+        """So many more of the chunks delivered, in their order, are durable in this member's log."""
+        if self._undurable is not None:
+            self._undurable.appended(deliveries)
         return self._settle(now)
 
     def congested(self, now: Instant) -> None:

@@ -59,6 +59,9 @@ def sim(
         _DEFAULT.quorum
     ),
     hierarchy: Annotated[bool, typer.Option("--hierarchy", help="With a control process beside every member.")] = False,
+    log_ms: Annotated[
+        float, typer.Option(help="With a log at every member, which takes so many milliseconds at most; 0 for none.")
+    ] = _DEFAULT.log_ms,
     fixed: Annotated[bool, typer.Option("--fixed", help="One view for ever instead of live membership.")] = False,
     trace: Annotated[Path | None, typer.Option(help="Write the trace to this file, a JSON line per event.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
@@ -111,6 +114,7 @@ def sim(
         preset=preset or _DEFAULT.preset,
         quorum=quorum,
         hierarchy=hierarchy,
+        log_ms=log_ms,
         fixed=fixed,
     )
     outcome, recorded = play(scenario)

@@ -63,6 +63,8 @@ class Delivering(Incoming):
 
     def _hand_over(self, chunk: Chunk) -> None:
         self._effects.append(Deliver(chunk))
+        if self._undurable is not None:
+            self._undurable.delivered(chunk)
         self.counters.messages_delivered += chunk.count
         self.counters.bytes_delivered += chunk.nbytes
 
@@ -82,6 +84,8 @@ class Delivering(Incoming):
             acknowledged = self.order.acknowledged(acknowledged)
         if self.delivering:
             self._unpinned = Timestamp(acknowledged)
+        if self._undurable is not None:
+            acknowledged = min(acknowledged, self._undurable.least())
         acknowledged = self.reports.pinned(acknowledged, now.mono)
         if acknowledged > self.acknowledged and self.delivering:
             self.acknowledged = Timestamp(acknowledged)

@@ -16,6 +16,7 @@ from intergroup_core.delivery.rso import ReliableSourceOrdered
 from intergroup_core.delivery.rto import ReliableTimestampOrdered
 from intergroup_core.delivery.sender import Sender
 from intergroup_core.delivery.service import DeliveryService
+from intergroup_core.delivery.undurable import Undurable
 from intergroup_core.delivery.uu import UnreliableUnordered
 from intergroup_core.effects import Effect, Multicast
 from intergroup_core.hierarchy.flat import FlatReports
@@ -74,6 +75,7 @@ class Engines:
         chosen: frozenset[MemberId] | None = None,
         outbox: Outbox | None = None,
         control: Control | None = None,
+        undurable: Undurable | None = None,
         recovered: Callable[[MemberId, int, int], None] | None = None,
         changed: Changed | None = None,
         held_back: HeldBack | None = None,
@@ -87,6 +89,7 @@ class Engines:
         self._config = config
         self._clock = clock
         self._control = control
+        self._undurable = undurable
         self.epochs: tuple[int, ...] = (beginning.view_tag,)
         """Tags of the present epoch and of those before it whose members may still be on their way."""
         hierarchy = config.hierarchy

@@ -75,6 +75,8 @@ LARGE = ((12, 0), (8, 2), (5, 5), (3, 20), (2, 12), (10, 1), (6, 8))
 LARGE_EVERY = 70
 WITH_HIERARCHY = 0.3
 """Part of the live seeds whose members have control processes."""
+WITH_LOGS = 0.2
+"""Part of them whose members have logs, some of which are slow."""
 OPPOSED = 0.4
 """Part of the live seeds that have an adversary."""
 
@@ -102,6 +104,7 @@ def live_scenario(seed: int) -> Scenario:
         receivers=receivers,
         quorum=quorum,
         hierarchy=Random(f"{seed}/hierarchy").random() < WITH_HIERARCHY,
+        log_ms=_log_ms(Random(f"{seed}/log")),
         delivery=rng.choice(("mixed", "mixed", "mixed", "rto", "rso")),
         loss=round(loss, 3),
         burst=rng.choice((1.0, 1.0, 5.0)),
@@ -114,6 +117,10 @@ def live_scenario(seed: int) -> Scenario:
         rate=round((26 + 30 * loss) / talkers, 1),
         size=rng.choice((1, 20, 50, 100)),
     )
+
+
+def _log_ms(rng: Random) -> float:
+    return round(10 ** rng.uniform(0, 2.7), 1) if rng.random() < WITH_LOGS else 0.0
 
 
 @dataclass(slots=True)

@@ -21,6 +21,7 @@ from intergroup_core.sim.faults import Change, Fault, Split
 from intergroup_core.sim.live_member import LiveMember
 from intergroup_core.sim.network import Conditions, Link, Network
 from intergroup_core.sim.scheduler import Scheduler
+from intergroup_core.sim.slow_log import SlowLog
 from intergroup_core.sim.topology import Delays, scattered
 from intergroup_core.sim.trace import Ended, Trace
 from intergroup_core.sim.troubles import arrange
@@ -73,6 +74,7 @@ class LiveCluster:
         workload: Workload | None = None,
         true_distances: bool = True,
         hierarchy: bool = False,
+        log_ns: int = 0,
         skew_ns: int = 30 * MILLISECOND,
         resolution_ns: int = 1_000,
         wake_ns: int = 200_000,
@@ -105,6 +107,8 @@ class LiveCluster:
         self._true_distances = true_distances
         self.control = ControlNetwork(self.scheduler, self.network) if hierarchy else None
         """The control hierarchy of the processes, where they have one; then it measures the distances."""
+        self._log_ns = log_ns
+        """How long a member's log takes at most until it holds what was delivered; 0 where there is none."""
         self._skew_ns = skew_ns
         self._resolution_ns = resolution_ns
         self._wake_ns = wake_ns
@@ -176,6 +180,7 @@ class LiveCluster:
             site=site,
             record=self.store.get(site),
             recovered=recovered,
+            logged=self._log_ns > 0,
         )
         member = LiveMember(
             wants_to_send=seat.sender,
@@ -199,6 +204,9 @@ class LiveCluster:
             app_queue_bytes=self.config.network.app_queue_bytes,
             wake_ns=self._wake_ns,
             index=index,
+            log=SlowLog(self.scheduler, Random(f"{self.seed}/log/{seat.name}/{life}"), self._log_ns)
+            if self._log_ns and seat.service is not Service.UU
+            else None,
         )
         self._running[index] = member
         self.processes.append(member)

@@ -13,6 +13,7 @@ from intergroup_core.sim.clock import MemberClock
 from intergroup_core.sim.inbox import Inbox
 from intergroup_core.sim.network import Network, Packet
 from intergroup_core.sim.scheduler import Scheduler, SimulationStuck
+from intergroup_core.sim.slow_log import SlowLog
 from intergroup_core.sim.trace import (
     Crashed,
     Delivered,
@@ -33,6 +34,10 @@ READ_EVERY = 16
 """One message in so many is read record by record."""
 MAX_IDLE_TICKS = 1_000
 """Ticks in a row after which the endpoint still has a deadline in the past and did nothing."""
+
+
+TOLD_LATER_NS = 10_000_000
+"""After which one that stood still is told again of what its log holds."""
 
 
 class SimMember:
@@ -56,6 +61,7 @@ class SimMember:
         app_queue_bytes: int,
         wake_ns: int,
         index: int | None = None,
+        log: SlowLog | None = None,
     ) -> None:
         self.id = id
         self.name = name
@@ -86,6 +92,7 @@ class SimMember:
         self._app_waiting = 0
         self._reading = True
         self._refused: list[Multicast] | None = None
+        self._log = log
         self.index = network.attach(self, index)
 
     def start(self) -> None:
@@ -214,12 +221,22 @@ class SimMember:
             events.append(kind(now, me, message.source, message.seq, message.timestamp, digest_of(whole)))
         if kind is Ordered:
             return
+        if self._log is not None:
+            self._log.append(self._appended)
         self.delivered_count += chunk.count
         if not self._reading:
             self._app_waiting += chunk.nbytes
             self._scheduler.after(0, self._tell_room)
         if self.application is not None and chunk.source != me:
             self.application.delivered()
+
+    def _appended(self) -> None:
+        """The log holds one delivery more; a process that stands still is told later."""
+        if self._paused:
+            self._scheduler.after(TOLD_LATER_NS, self._appended)
+        elif self.alive:
+            self._perform(self.endpoint.appended(1, self.clock.now()))
+            self._rearm()
 
     def _tell_room(self) -> None:
         if self.alive and not self._paused:

@@ -58,6 +58,8 @@ class Scenario:
     """Which component may send; with anything but none, whoever goes comes back."""
     hierarchy: bool = False
     """With a control process beside every member; the size of group from which receivers are silent is drawn."""
+    log_ms: float = 0.0
+    """With a log at every member, which holds what was delivered after so long at most; 0 for none."""
     fixed: bool = False
     """With one view for ever, rather than live membership."""
 
@@ -74,6 +76,8 @@ class Scenario:
         _require(self, "delivery", self.delivery in DELIVERIES, f"one of {', '.join(DELIVERIES)}")
         _require(self, "preset", self.preset in FURTHEST_NS, f"one of {', '.join(FURTHEST_NS)}")
         _require(self, "hierarchy", not (self.hierarchy and self.fixed), "left out where the view stays (--fixed)")
+        _require(self, "log_ms", 0 <= self.log_ms <= 60_000, "from 0 to 60000")
+        _require(self, "log_ms", not (self.log_ms and self.fixed), "left out where the view stays (--fixed)")
         known = FAULT_NAMES if self.fixed else LIVE_FAULT_NAMES
         for fault in self.faults:
             _require(self, "faults", fault in known, f"made of {', '.join(known)}")
@@ -133,6 +137,7 @@ class Scenario:
             workload=self._workload(config, rng),
             true_distances=rng.random() < 0.7,
             hierarchy=self.hierarchy,
+            log_ns=round(self.log_ms * MILLISECOND),
             resolution_ns=rng.choice((MICROSECOND, MILLISECOND, 16 * MILLISECOND)),
             skew_ns=rng.choice((0, MILLISECOND, 50 * MILLISECOND, 2 * SECOND)),
             wake_ns=rng.choice((200 * MICROSECOND, *3 * (5 * MILLISECOND, 10 * MILLISECOND))),

@@ -1,0 +1,48 @@
+"""Members with logs: what a log does not hold yet counts for nobody."""
+
+from __future__ import annotations
+
+from intergroup_core.ids import Service
+from intergroup_core.sim.cluster import MILLISECOND, SECOND
+from intergroup_core.sim.live_cluster import Seat
+from tests.sim.live_stories import MakeLive, all_there, deliveries, gaps
+
+SILENT = (Seat(name="s0", busy=0.0), Seat(name="s1", busy=0.0))
+
+
+def test_nothing_is_stable_before_every_log_holds_it(a_live_cluster: MakeLive) -> None:
+    cluster = all_there(a_live_cluster(seats=[*SILENT, Seat(name="r2", sender=False)], log_ns=20 * MILLISECOND))
+    cluster.run_for(SECOND)
+    slow = cluster[2]
+    assert slow._log is not None
+    slow._log._longest_ns = 1
+    slow._log._busy_until = cluster.scheduler.now + 2 * SECOND
+    assert cluster[0].send([b"kept until the last log has it"])
+    cluster.run_for(SECOND)
+    assert deliveries(cluster, 2, 0) == 1
+    assert cluster[0].endpoint.buffered_bytes > 0
+    assert cluster[2].endpoint.acknowledged < cluster[0].endpoint.acknowledged
+    cluster.run_for(2 * SECOND)
+    assert [member.endpoint.buffered_bytes for member in cluster.alive] == [0, 0, 0]
+
+
+def test_slow_logs_change_neither_order_nor_views(a_live_cluster: MakeLive) -> None:
+    services = (Service.RTO, Service.RSO, Service.RTO, Service.UU)
+    cluster = all_there(a_live_cluster(senders=3, receivers=3, services=services, log_ns=200 * MILLISECOND))
+    cluster.scheduler.after(2 * SECOND, cluster.crash, 1)
+    cluster.scheduler.after(4 * SECOND, cluster.restart, 1)
+    assert cluster.run(8 * SECOND) == []
+    assert gaps(cluster) == []
+
+
+def test_a_new_incarnation_is_not_held_by_what_the_old_one_appended(a_live_cluster: MakeLive) -> None:
+    cluster = all_there(a_live_cluster(senders=2, receivers=1, log_ns=300 * MILLISECOND))
+    cluster.run_for(SECOND)
+    cluster.crash(0)
+    cluster.crash(1)
+    cluster.run_for(2 * SECOND)
+    cluster.restart(0)
+    cluster.restart(1)
+    assert cluster.run_until(lambda: bool(gaps(cluster)))
+    assert cluster.run(4 * SECOND) == []
+    assert all(member.endpoint.buffered_bytes == 0 for member in cluster.alive)
