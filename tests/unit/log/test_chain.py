@@ -133,6 +133,15 @@ def test_a_log_with_another_message_of_the_same_name_does_not_serve() -> None:
     assert serves(a_reader(history), described)
 
 
+def test_a_log_with_a_view_of_that_id_and_other_members_does_not_serve() -> None:
+    described = describe(a_reader(a_small_history()), NOUGHT, END)
+    history = a_small_history()
+    history[3] = an_install(A, B, start=START + 5)
+    other = a_reader(history)
+    assert describe(other, NOUGHT, END).views == described.views
+    assert not serves(other, described)
+
+
 def test_ranges_join() -> None:
     reader = a_reader(a_small_history())
     middle = OrderCut(START + 6, A)
