@@ -46,9 +46,10 @@ fuzz: venv  ## thousands of simulated seeds and a million malformed frames: SEED
 	$(BIN)/python -m intergroup_core.sim.hierarchy_fuzz --seeds $$(( $(SEEDS) / 10 ))
 	$(BIN)/python tests/property/fuzz_frames.py --frames $(FRAMES)
 
-bench: venv  ## goodput and latency next to the raw socket ceiling of the same run
+bench: venv  ## goodput, latency and the stable log next to the raw ceiling of the same run
 	$(BIN)/intergroup bench throughput
 	$(BIN)/intergroup bench latency
+	$(BIN)/intergroup bench log
 
 figures: venv  ## what membership, churn, recovery and the hierarchy cost, by simulation: tables and picture of docs/protocol.md
 	$(BIN)/python -m intergroup_core.sim.costs --most-receivers 100

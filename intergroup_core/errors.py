@@ -8,6 +8,11 @@
     ├── NoQuorum               this component has too few sites to send (quorum option)
     ├── MemberEnded            the member is out of its group although nobody asked it to leave
     ├── StateUnavailable       what a member must remember cannot be read or written
+    ├── LogError               a stable log cannot do what it was asked
+    │   ├── DiskFull           there is no room to append; nothing of the entry is in the log
+    │   ├── LogDamaged         a file of a log does not hold what was written; names file and offset
+    │   ├── LogFormat          a log of another version of the format
+    │   └── RangeUnavailable   a log does not hold the range that was asked for
     ├── AgentUnavailable       the site's agent cannot be started or does not answer
     ├── ChannelBroken          what came from a local process or agent is not the language they speak
     └── Backpressure           the queue to the group is full; try again when there is room
@@ -52,6 +57,37 @@ class MemberEnded(IntergroupError):
 
 class StateUnavailable(IntergroupError):
     """What a member must remember cannot be read or written."""
+
+
+class LogError(IntergroupError):
+    """A stable log cannot do what it was asked."""
+
+
+class DiskFull(LogError):
+    """There is no room to append; nothing of the entry is in the log."""
+
+
+class LogDamaged(LogError):
+    """A file of a log does not hold what was written."""
+
+    def __init__(self, file: str, offset: int, what: str) -> None:
+        super().__init__(
+            f"{file} is damaged at offset {offset}: {what}; fetch the range from another site, or restore the file"
+        )
+        self.file = file
+        self.offset = offset
+        self._what = what
+
+    def __reduce__(self) -> tuple[type[LogDamaged], tuple[str, int, str]]:
+        return type(self), (self.file, self.offset, self._what)  # it may have to reach another process
+
+
+class LogFormat(LogError):
+    """A log of another version of the format."""
+
+
+class RangeUnavailable(LogError):
+    """A log does not hold the range that was asked for."""
 
 
 class AgentUnavailable(IntergroupError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from intergroup_core.ids import Instant, MemberId, SiteId, Timestamp
@@ -74,3 +74,52 @@ class Control(Protocol):
 
     def cut(self, epoch: int) -> dict[MemberId, tuple[int, Timestamp]]:
         """The most that anybody is known to have of it (T5.4.2)."""
+
+
+class LogFile(Protocol):
+    """A file that grows at its end."""
+
+    @property
+    def size(self) -> int:
+        """In bytes, what is not durable yet included."""
+
+    def appendv(self, parts: Sequence[bytes | memoryview]) -> None:
+        """Write the parts end to end; DiskFull may leave some of them behind, for the caller to cut."""
+
+    def truncate(self, size: int) -> None:
+        """Cut the file back."""
+
+    def sync(self) -> None:
+        """The content is durable once this returns; a name that is new is so after `Disk.sync_names` only."""
+
+    def close(self) -> None: ...
+
+
+class Disk(Protocol):
+    """One directory of a log. Nothing is durable, nor in any order, before it is synced."""
+
+    @property
+    def where(self) -> str:
+        """What people call the directory."""
+
+    def names(self) -> list[str]:
+        """Files in it, in no order."""
+
+    def size(self, name: str) -> int: ...
+
+    def create(self, name: str) -> LogFile:
+        """A new, empty file; one of that name is replaced."""
+
+    def reopen(self, name: str) -> LogFile:
+        """A file that is there, to be continued at its end."""
+
+    def map(self, name: str, start: int, stop: int) -> memoryview:
+        """Bytes [start, stop) of a file, to be read only."""
+
+    def rename(self, old: str, new: str) -> None:
+        """In one step: whoever looks sees the old file of that name or the new one."""
+
+    def remove(self, name: str) -> None: ...
+
+    def sync_names(self) -> None:
+        """Names made, changed and removed are durable once this returns."""

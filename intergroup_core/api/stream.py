@@ -54,10 +54,11 @@ class Stream:
     def _batches(self, chunk: Chunk) -> Iterator[Batch]:
         sender = self.peer(chunk.source)
         for message in chunk.messages():
+            # A message that is not made of records has its place too, as it has in a log.
+            self._last = (self._place(message.timestamp), message.source, message.seq)
             records = message.batch()
             if records is None:
                 continue
-            self._last = (self._place(message.timestamp), message.source, message.seq)
             yield Batch(
                 group_name=self._group,
                 sender=sender.name,

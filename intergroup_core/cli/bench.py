@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -12,6 +13,7 @@ from rich.console import Console
 
 from intergroup_core.benchmarks.figures import Case, print_json, print_table
 from intergroup_core.benchmarks.latency import run_latency
+from intergroup_core.benchmarks.log import run_log
 from intergroup_core.benchmarks.memory import run_memory
 from intergroup_core.benchmarks.testbed import why_no_namespaces
 from intergroup_core.benchmarks.throughput import SHAPES, run_throughput
@@ -21,7 +23,7 @@ from intergroup_core.runtime.interfaces import resolve_interface
 bench = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
-    help="Goodput, latency and memory, members in processes of their own, next to bare sockets in the same run.",
+    help="Goodput, latency, memory and the stable log, next to bare sockets and files in the same run.",
 )
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object with `cases`.")]
@@ -105,6 +107,27 @@ def memory(
         lambda progress: run_memory(seconds=seconds, warm_up=warm_up, stall=stall, interface=address, progress=progress)
     )
     _show("Resident size", cases, "before", json)
+
+
+@bench.command(epilog="Example: intergroup bench log --rounds 5 --directory /var/lib/intergroup")
+def log(
+    records: Annotated[int, typer.Option(min=1_000, max=100_000_000, help="Records in bundled messages.")] = 1_000_000,
+    record_bytes: Annotated[int, typer.Option(min=1, max=60_000, help="Bytes of each.")] = 100,
+    rounds: Annotated[int, typer.Option(min=1, max=1_000, help="Times that all is done; medians are shown.")] = 3,
+    directory: Annotated[
+        Path | None, typer.Option(help="On which disk; it is left as it was.", show_default="for temporary files")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Appending to a stable log next to plain writes of the same bytes, and reading it into Arrow."""
+    if directory is not None and not directory.is_dir():
+        raise ConfigError(f"--directory {directory} is not a directory; name one on the disk to be measured")
+    cases = _watched(
+        lambda progress: run_log(
+            records=records, record_bytes=record_bytes, rounds=rounds, directory=directory, progress=progress
+        )
+    )
+    _show("Stable log", cases, "plain", json)
 
 
 def _watched(run: Callable[[Callable[[str], None]], Coroutine[Any, Any, list[Case]]]) -> list[Case]:

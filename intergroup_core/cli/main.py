@@ -14,6 +14,7 @@ from intergroup_core.errors import ConfigError, IntergroupError, LocalProtocolEr
 
 COMMANDS = {
     "bench": "intergroup_core.cli.bench:bench",
+    "log": "intergroup_core.cli.log:app",
     "members": "intergroup_core.cli.members:members",
     "quorum": "intergroup_core.cli.quorum:app",
     "recv": "intergroup_core.cli.recv:recv",

@@ -75,6 +75,21 @@ def row_of(event: Event) -> Row:
     return row
 
 
+def row_of_columns(columns: Row) -> Row:
+    """The same from the columns of a log, with the `reason` of a gap among them."""
+    row: Row = dict.fromkeys(COLUMNS)
+    row |= {name: columns[name] for name in COLUMNS if name not in ("key", "value", "headers")}
+    for name in ("timestamp", "sent_timestamp"):
+        row[name] = _iso(columns[name]) if columns[name] is not None else None
+    if columns["kind"] == "data":
+        row["headers"] = [{"key": each["key"]} | _text("value", each["value"]) for each in columns["headers"]]
+        row |= _text("key", columns["key"])
+        row |= _text("value", columns["value"])
+    elif columns["kind"] == "gap":
+        row["reason"] = columns["reason"]
+    return row
+
+
 def text_line(event: Event) -> str:
     """For people; what a sender wrote cannot move the cursor of who reads it."""
     at = event.timestamp.astimezone().strftime("%H:%M:%S.%f")

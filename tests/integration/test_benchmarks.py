@@ -13,6 +13,7 @@ import pytest
 
 from intergroup_core.benchmarks.figures import Case
 from intergroup_core.benchmarks.latency import run_latency
+from intergroup_core.benchmarks.log import run_log
 from intergroup_core.benchmarks.memory import run_memory
 from intergroup_core.benchmarks.processes import BenchmarkFailed, Workers
 from intergroup_core.benchmarks.testbed import PREFIX, hosts_on_a_bridge, inside, why_no_namespaces
@@ -143,3 +144,17 @@ def test_a_wrong_option_is_one_sentence_that_says_what_is_allowed(arguments: lis
     assert done.returncode in (2, 4)
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_log_is_measured_next_to_plain_writes_and_nothing_stays(tmp_path: Path) -> None:
+    cases = asyncio.run(run_log(records=20_000, record_bytes=100, rounds=1, directory=tmp_path, progress=silent))
+    assert [case.name for case in cases] == [
+        "append at os, bundled",
+        "append at disk, bundled",
+        "decode, value alone",
+        "decode, all columns",
+        "append at os, an entry a record",
+        "decode, value alone, an entry a record",
+    ]
+    assert all(case.value > 0 and case.ceiling > 0 for case in cases)
+    assert list(tmp_path.iterdir()) == []

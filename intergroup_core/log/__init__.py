@@ -1,0 +1,1 @@
+"""The stable log: what a member delivered, durable and in order, over a Disk port."""

@@ -1,0 +1,212 @@
+"""The entries of a log as they stand in its files: opened, followed as it grows, and handed out checked."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from intergroup_core.effects import Gap, Install
+from intergroup_core.errors import LogDamaged, RangeUnavailable
+from intergroup_core.log.body import chunk_of, gap_of, install_of
+from intergroup_core.log.context import Context
+from intergroup_core.log.entry import EntryHeader, Kind, check_kind, header_at
+from intergroup_core.log.index import IndexBuilder
+from intergroup_core.log.manifest import Manifest, read_manifest, segment_name
+from intergroup_core.log.recovery import tail_segments
+from intergroup_core.log.segment import (
+    Damage,
+    OpenedSegment,
+    Scan,
+    look_through,
+    open_sealed,
+    payload_at,
+    payload_is_sound,
+)
+from intergroup_core.ports import Disk
+from intergroup_core.wire.chunk import Chunk
+
+LOOKS = 3
+"""At a log whose oldest segments are being removed; what is still missing then is damage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry, its payload in place."""
+
+    header: EntryHeader
+    data: memoryview
+    file: str
+    offset: int
+
+    @property
+    def kind(self) -> Kind:
+        return check_kind(self.header, self.file, self.offset)
+
+    def payload(self) -> memoryview:
+        return payload_at(self.data, self.offset, self.header)
+
+    def chunk(self) -> Chunk:
+        return chunk_of(self.header, self.payload())
+
+    def install(self) -> Install:
+        return install_of(self.payload())
+
+    def gap(self) -> Gap:
+        return gap_of(self.payload())
+
+    def check(self) -> None:
+        """Refuse a payload that is not what was written."""
+        if not payload_is_sound(self.data, self.offset, self.header):
+            raise LogDamaged(self.file, self.offset, "an entry's payload is not what was written")
+
+
+class LogEntries:
+    """The log in one directory, as it was at the last look."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self._maps: dict[int, memoryview] = {}
+        self._segments: list[OpenedSegment] = []
+        self._scans: dict[int, Scan] = {}
+        self.manifest: Manifest
+        self.refresh()
+
+    @property
+    def segments(self) -> tuple[OpenedSegment, ...]:
+        return tuple(self._segments)
+
+    @property
+    def damages(self) -> tuple[Damage, ...]:
+        """What is known to be damaged; reading may find more."""
+        return tuple(damage for segment in self._segments for damage in segment.damages)
+
+    @property
+    def first(self) -> int:
+        """The number of the first entry that is held."""
+        return self._segments[0].first if self._segments else self.manifest.tail
+
+    @property
+    def stop(self) -> int:
+        """The number of the entry after the last."""
+        return self._segments[-1].stop if self._segments else self.manifest.tail
+
+    def refresh(self) -> None:
+        """See what was appended, sealed and removed."""
+        for _ in range(LOOKS):
+            self._look()
+            # A segment may be removed between a look at the manifest and a look at the file.
+            if not self.damages or read_manifest(self._disk) == self.manifest:
+                break
+
+    def _look(self) -> None:
+        self.manifest = manifest = read_manifest(self._disk)
+        known = {segment.first: segment for segment in self._segments if segment.first not in self._scans}
+        segments: list[OpenedSegment] = []
+        for seal in manifest.sealed:
+            highest = segments[-1].index.totals.highest if segments else 0
+            segments.append(known.get(seal.first) or open_sealed(self._disk, manifest.log, seal, highest))
+        for first in tail_segments(self._disk.names(), manifest):
+            if first != (segments[-1].stop if segments else manifest.tail):
+                break
+            segments.append(self._look_through(first, segments[-1].index.totals.highest if segments else 0))
+        self._segments = segments
+        kept = {segment.first for segment in segments}
+        self._scans = {first: scan for first, scan in self._scans.items() if first in kept and first >= manifest.tail}
+        self._maps = {first: data for first, data in self._maps.items() if first in kept}
+
+    def _look_through(self, first: int, highest: int) -> OpenedSegment:
+        """A segment that is not listed yet, from where the last look ended."""
+        name = segment_name(first)
+        scan = self._scans.get(first)
+        if scan is None:
+            scan = self._scans[first] = Scan(
+                f"{self._disk.where}/{name}", self.manifest.log, IndexBuilder(first, highest)
+            )
+        size = self._disk.size(name)
+        if size > scan.end:
+            data = self._disk.map(name, 0, size)
+            scan.walk(data, check_payloads=False)
+            self._maps[first] = data
+        return OpenedSegment(first, scan.builder.index(), tuple(scan.damages))
+
+    def entries(self, first: int, stop: int | None = None, *, check: bool = True) -> Iterator[Entry]:
+        """Entries [first, stop) by number; LogDamaged where one of them cannot be read."""
+        stop = self.stop if stop is None else stop
+        if first < self.first or stop > self.stop:
+            raise RangeUnavailable(
+                f"{self._disk.where} holds entries {self.first} to {self.stop}, not {first} to {stop}; "
+                "fetch what is missing from another site"
+            )
+        at = bisect_right(self._segments, first, key=lambda segment: segment.first) - 1
+        while first < stop:
+            segment = self._segments[at]
+            for entry in self._entries_of(segment, first, min(stop, segment.stop)):
+                if check:
+                    entry.check()
+                yield entry
+            first, at = segment.stop, at + 1
+
+    def _entries_of(self, segment: OpenedSegment, first: int, stop: int) -> Iterator[Entry]:
+        file = f"{self._disk.where}/{segment_name(segment.first)}"
+        data = self._mapped(segment)
+        offset = segment.index.point_of_entry(first)
+        wanted = first
+        while wanted < stop:
+            header = header_at(data, offset)
+            if header is None or header.log != self.manifest.log or offset + header.size > len(data):
+                fresh = self._looked_through(segment)
+                if fresh is None:
+                    damage = next((each for each in segment.damages if each.offset <= offset < each.stop), None)
+                    raise damage.error() if damage is not None else LogDamaged(file, offset, "no entry begins here")
+                # An index shows the way around what is damaged only once it knows of it.
+                segment, offset = fresh, fresh.index.point_of_entry(wanted)
+                continue
+            if header.entry > wanted:
+                raise LogDamaged(file, offset, f"entry {header.entry} stands where {wanted} should")
+            if header.entry == wanted:
+                yield Entry(header, data, file, offset)
+                wanted += 1
+            offset += header.size
+
+    def _looked_through(self, segment: OpenedSegment) -> OpenedSegment | None:
+        """A sealed segment without trust in its index, None where that was done already."""
+        at = bisect_left(self._segments, segment.first, key=lambda each: each.first)
+        seal = next((seal for seal in self.manifest.sealed if seal.first == segment.first), None)
+        if segment.damages or seal is None:
+            return None
+        before = self._segments[at - 1].index.totals.highest if at else 0
+        fresh = look_through(self._disk, self.manifest.log, seal, before)
+        self._segments[at] = fresh
+        return fresh if fresh.damages else None
+
+    def _mapped(self, segment: OpenedSegment) -> memoryview:
+        data = self._maps.get(segment.first)
+        if data is None or len(data) < segment.index.totals.size:
+            if segment.damages and segment.damages[0].what == "the file is missing":
+                raise segment.damages[0].error()
+            name = segment_name(segment.first)
+            data = self._disk.map(name, 0, self._disk.size(name))
+            self._maps[segment.first] = data
+        return data
+
+    def view_entries(self) -> list[int]:
+        """The numbers of all views, carried ones included."""
+        return [number for segment in self._segments for number in segment.index.views["entry"].tolist()]
+
+    def install_before(self, entry: int) -> Install | None:
+        """The view in force where an entry stands."""
+        views = self.view_entries()
+        at = bisect_left(views, entry)
+        if not at:
+            return None
+        (view,) = self.entries(views[at - 1], views[at - 1] + 1)
+        return view.install()
+
+    def context(self) -> Context:
+        """Where the log stands at its end."""
+        if self.stop == self.first:
+            return Context(self.stop)
+        *_, last = self.entries(self.stop - 1, check=False)
+        highest = self._segments[-1].index.totals.highest
+        return Context(0, highest=highest).after(last.header)._replace(install=self.install_before(self.stop))

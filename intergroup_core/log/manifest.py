@@ -1,0 +1,139 @@
+"""The manifest of a log: whose it is, and the sealed segments that are durable.
+
+Segments that are not in it are found by their names: each is named for its first entry, so those that continue
+the numbers of the last one listed are the log's tail, and those below the first are what a removal left behind. So
+nothing has to be written here when a segment is begun.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from intergroup_core.errors import LogDamaged, LogError, LogFormat
+from intergroup_core.ids import Service
+from intergroup_core.log.digest import checksum
+from intergroup_core.log.entry import FORMAT
+from intergroup_core.ports import Disk
+
+MANIFEST = "manifest"
+SEGMENT_SUFFIX = ".segment"
+INDEX_SUFFIX = ".index"
+TEMPORARY_SUFFIX = ".tmp"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SealedSegment:
+    """A segment that nobody changes any more."""
+
+    first: int
+    """The number of its first entry."""
+    stop: int
+    """The number of the entry after its last."""
+    size: int
+    """In bytes."""
+    last_timestamp: int
+    """The highest in it."""
+    chain: int
+    """The digest of the log up to its end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What a log is, and what it has for certain."""
+
+    log: int
+    group: str
+    service: Service
+    first: int = 0
+    """The number of the log's first entry; what was below it was removed."""
+    sealed: tuple[SealedSegment, ...] = ()
+
+    @property
+    def tail(self) -> int:
+        """The first entry that is in no sealed segment."""
+        return self.sealed[-1].stop if self.sealed else self.first
+
+    def without(self, segments: tuple[SealedSegment, ...]) -> Manifest:
+        kept = tuple(segment for segment in self.sealed if segment not in segments)
+        return replace(self, first=kept[0].first if kept else self.tail, sealed=kept)
+
+
+def segment_name(first: int) -> str:
+    return f"{first:016x}{SEGMENT_SUFFIX}"
+
+
+def index_name(first: int) -> str:
+    return f"{first:016x}{INDEX_SUFFIX}"
+
+
+def first_of(name: str) -> int | None:
+    """The number a segment or index is named for, None for other files."""
+    stem, dot, suffix = name.partition(".")
+    if f"{dot}{suffix}" not in (SEGMENT_SUFFIX, INDEX_SUFFIX) or len(stem) != 16:
+        return None
+    try:
+        return int(stem, 16)
+    except ValueError:
+        return None
+
+
+def packed_manifest(manifest: Manifest) -> bytes:
+    content = json.dumps(
+        {
+            "format": FORMAT,
+            "log": f"{manifest.log:016x}",
+            "group": manifest.group,
+            "service": manifest.service.value,
+            "first": manifest.first,
+            "sealed": [asdict(segment) for segment in manifest.sealed],
+        },
+        indent=1,
+    )
+    return f"{content}\n{checksum(content.encode()):016x}\n".encode()
+
+
+def read_manifest(disk: Disk) -> Manifest:
+    """What the manifest says; LogError where there is none."""
+    if MANIFEST not in disk.names():
+        raise LogError(f"{disk.where} holds no stable log: it has no file {MANIFEST}; name a directory that has one")
+    file = f"{disk.where}/{MANIFEST}"
+    content, _, stated = bytes(disk.map(MANIFEST, 0, disk.size(MANIFEST))).strip().rpartition(b"\n")
+    if f"{checksum(content):016x}".encode() != stated:
+        raise LogDamaged(file, 0, "its checksum is wrong")
+    fields: dict[str, Any] = json.loads(content)
+    if fields["format"] != FORMAT:
+        raise LogFormat(
+            f"{file} is of format {fields['format']}, this version reads format {FORMAT}; "
+            "read it with the version of intergroup that wrote it"
+        )
+    return Manifest(
+        log=int(fields["log"], 16),
+        group=fields["group"],
+        service=Service(fields["service"]),
+        first=fields["first"],
+        sealed=tuple(SealedSegment(**segment) for segment in fields["sealed"]),
+    )
+
+
+def write_manifest(disk: Disk, manifest: Manifest) -> None:
+    """Durable once this returns; a crash before leaves the old one."""
+    replace_file(disk, MANIFEST, packed_manifest(manifest))
+    disk.sync_names()
+
+
+def replace_file(disk: Disk, name: str, content: bytes, *, durable: bool = True) -> None:
+    """Put a whole file in the place of another; one that is not made durable must be able to tell that it is torn."""
+    temporary = name + TEMPORARY_SUFFIX
+    file = disk.create(temporary)
+    try:
+        file.appendv([content])
+        if durable:
+            file.sync()
+    except LogError:
+        disk.remove(temporary)
+        raise
+    finally:
+        file.close()
+    disk.rename(temporary, name)

@@ -1,0 +1,38 @@
+"""Which of the oldest segments of a log may be removed: a decision without doing anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from intergroup_core.ids import Instant, timestamp_at
+from intergroup_core.log.manifest import SealedSegment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much a log keeps; what is within both limits is kept even where nobody asks for it."""
+
+    bytes: int = 1 << 30
+    age_ns: int = 24 * 3600 * 10**9
+    """By the group's time of a segment's last entry."""
+
+
+def removable(
+    segments: Sequence[SealedSegment], *, limits: Limits, now: Instant, active_bytes: int = 0, floor: int | None = None
+) -> tuple[SealedSegment, ...]:
+    """The oldest sealed segments that are beyond a limit, as far as nobody holds them.
+
+    `floor` is the lowest entry that somebody with a lease may still ask for: it beats both limits, and the log then
+    grows beyond them until senders are held up. Without one the limits alone decide.
+    """
+    oldest = timestamp_at(max(0, now.wall - limits.age_ns))
+    total = active_bytes + sum(segment.size for segment in segments)
+    removed: list[SealedSegment] = []
+    for segment in segments:
+        beyond = total > limits.bytes or segment.last_timestamp < oldest
+        if not beyond or (floor is not None and segment.stop > floor):
+            break
+        removed.append(segment)
+        total -= segment.size
+    return tuple(removed)

@@ -1,0 +1,176 @@
+"""Walking the entries of a segment: what is whole, where it ends, and what is damaged in between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from intergroup_core.errors import LogDamaged
+from intergroup_core.ids import ViewId
+from intergroup_core.log.body import frames_of, install_of
+from intergroup_core.log.digest import checksum, frames_checksum
+from intergroup_core.log.entry import ENTRY_BYTES, MAGIC, EntryHeader, Kind, check_kind, header_at
+from intergroup_core.log.index import IndexBuilder, SegmentIndex, unpacked_index
+from intergroup_core.log.manifest import SealedSegment, index_name, segment_name
+from intergroup_core.ports import Disk
+from intergroup_core.wire.checksum import check_frame, check_frames
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Bytes [offset, stop) of a file that are not what was written."""
+
+    file: str
+    offset: int
+    stop: int
+    what: str
+
+    def error(self) -> LogDamaged:
+        return LogDamaged(self.file, self.offset, self.what)
+
+
+@dataclass(slots=True)
+class Scan:
+    """A segment as far as it was walked."""
+
+    name: str
+    """With its directory, for people."""
+    log: int
+    builder: IndexBuilder
+    damages: list[Damage] = field(default_factory=list)
+    last: EntryHeader | None = None
+    synced: int = 0
+    """The most bytes of the segment that an entry in it says were durable."""
+
+    @property
+    def end(self) -> int:
+        """Where the last whole entry ends."""
+        return self.builder.size
+
+    def walk(self, data: memoryview, *, check_payloads: bool, progress: Callable[[int], None] | None = None) -> None:
+        """Go on from where the last walk ended; a last entry that is not whole is left alone."""
+        offset, after_damage = self.end, False
+        while offset < len(data):
+            header = self._sound(data, offset, check_payloads=check_payloads)
+            if header is None:
+                found = self._next_sound(data, offset)
+                if found is None:
+                    return
+                what = (
+                    "an entry's payload is not what was written" if header_at(data, offset) else "no entry begins here"
+                )
+                self.damages.append(Damage(self.name, offset, found, what))
+                offset, after_damage = found, True
+                continue
+            kind = check_kind(header, self.name, offset)
+            view = _view_of(data, offset, header) if kind is Kind.VIEW else None
+            self.builder.add(header, offset, view, after_damage=after_damage)
+            self.last = header
+            self.synced = max(self.synced, header.synced_words * 8)
+            offset, after_damage = offset + header.size, False
+            if progress is not None:
+                progress(header.size)
+
+    def _sound(self, data: memoryview, offset: int, *, check_payloads: bool) -> EntryHeader | None:
+        header = header_at(data, offset)
+        if header is None or header.log != self.log or offset + header.size > len(data):
+            return None
+        # Numbers go on without a hole, but for what a damage took.
+        if header.entry < self.builder.stop or (header.entry > self.builder.stop and not self.damages):
+            return None
+        if (check_payloads or header.kind != Kind.DATA) and not payload_is_sound(data, offset, header):
+            return None
+        return header
+
+    def _next_sound(self, data: memoryview, offset: int) -> int | None:
+        """Where whole entries begin again."""
+        header = header_at(data, offset)
+        start = offset + header.size if header is not None and header.log == self.log else offset + 8
+        words = np.frombuffer(data[start : start + (len(data) - start) // 8 * 8], dtype="<u4")[::2]
+        for found in (np.flatnonzero(words == MAGIC) * 8 + start).tolist():
+            later = header_at(data, found)
+            if later is None or later.log != self.log or later.entry < self.builder.stop:
+                continue
+            if found + later.size <= len(data) and payload_is_sound(data, found, later):
+                return int(found)
+        return None
+
+
+def payload_at(data: memoryview, offset: int, header: EntryHeader) -> memoryview:
+    start = offset + ENTRY_BYTES
+    return data[start : start + header.payload_bytes]
+
+
+def payload_is_sound(data: memoryview, offset: int, header: EntryHeader) -> bool:
+    """Whether a payload, its padding included, has the checksum that its header, itself sound, states."""
+    padded = data[offset + ENTRY_BYTES : offset + header.size]
+    if header.kind != Kind.DATA:
+        return checksum(padded) == header.payload_checksum
+    if header.frames == 1:
+        frame = np.frombuffer(padded, dtype=np.uint64)
+        word = int(frame[0])
+        return checksum(padded[:8]) == header.payload_checksum and check_frame(frame, word & 0xFFFFFFFF)
+    try:
+        table, runs = frames_of(header, padded)
+    except ValueError:  # a table of runs that does not fit the payload
+        return False
+    return frames_checksum(runs, table) == header.payload_checksum and all(check_frames(run).all() for run in runs)
+
+
+def _view_of(data: memoryview, offset: int, header: EntryHeader) -> ViewId:
+    return install_of(payload_at(data, offset, header)).view.id
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedSegment:
+    """A segment that can be read: its index, and what of it is damaged."""
+
+    first: int
+    index: SegmentIndex
+    damages: tuple[Damage, ...] = ()
+
+    @property
+    def stop(self) -> int:
+        return self.index.totals.stop
+
+
+def open_sealed(disk: Disk, log: int, seal: SealedSegment, before: int) -> OpenedSegment:
+    """A sealed segment by its index, or looked through where that is of no use; `before` is the timestamp so far."""
+    name = segment_name(seal.first)
+    where = f"{disk.where}/{name}"
+    builder = IndexBuilder(seal.first, before)
+    there = set(disk.names())
+    if name not in there:
+        builder.stop = seal.stop
+        return OpenedSegment(seal.first, builder.index(), (Damage(where, 0, seal.size, "the file is missing"),))
+    size = disk.size(name)
+    index = _stored_index(disk, seal) if index_name(seal.first) in there and size == seal.size else None
+    if index is not None:
+        return OpenedSegment(seal.first, index)
+    return look_through(disk, log, seal, before)
+
+
+def look_through(disk: Disk, log: int, seal: SealedSegment, before: int) -> OpenedSegment:
+    """A sealed segment by all of its entries, with what is damaged."""
+    name = segment_name(seal.first)
+    where, size = f"{disk.where}/{name}", disk.size(name)
+    builder = IndexBuilder(seal.first, before)
+    scan = Scan(where, log, builder)
+    scan.walk(disk.map(name, 0, min(size, seal.size)), check_payloads=True)
+    damages = list(scan.damages)
+    if scan.end < seal.size:
+        damages.append(Damage(where, scan.end, seal.size, "what was sealed here is not whole"))
+    builder.stop = seal.stop
+    return OpenedSegment(seal.first, builder.index(), tuple(damages))
+
+
+def _stored_index(disk: Disk, seal: SealedSegment) -> SegmentIndex | None:
+    name = index_name(seal.first)
+    index = unpacked_index(bytes(disk.map(name, 0, disk.size(name))))
+    if index is None:
+        return None
+    totals = index.totals
+    told = (totals.first, totals.stop, totals.size, totals.chain)
+    return index if told == (seal.first, seal.stop, seal.size, seal.chain) else None

@@ -1,0 +1,262 @@
+"""Appends what a member delivers to its log, rolls and seals segments, and knows how much of it is durable."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+from intergroup_core.effects import Install
+from intergroup_core.errors import ConfigError, DiskFull, LocalProtocolError, LogError
+from intergroup_core.ids import Service, ViewId
+from intergroup_core.log.entry_maker import Delivered, EntryMaker, MadeEntry, Part
+from intergroup_core.log.index import IndexBuilder, SegmentIndex
+from intergroup_core.log.manifest import (
+    MANIFEST,
+    Manifest,
+    SealedSegment,
+    index_name,
+    read_manifest,
+    replace_file,
+    segment_name,
+    write_manifest,
+)
+from intergroup_core.log.recovery import Recovered, Report, recover
+from intergroup_core.ports import Disk, LogFile
+
+SEGMENT_BYTES = 64 << 20
+"""A segment is sealed when it has so many bytes."""
+PENDING_BYTES = 1 << 20
+"""At `memory`, entries wait in the process until there are so many bytes of them."""
+MAX_UNSETTLED = 16
+"""Sealed segments that may be unsynced; beyond it the next roll waits for the disk."""
+
+
+class Durability(IntEnum):
+    """Where an entry is when it counts: what is lost with the process, with the machine, or not at all."""
+
+    MEMORY = 0
+    OS = 1
+    DISK = 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Unsettled:
+    """A sealed segment that is not in the manifest yet."""
+
+    segment: SealedSegment
+    file: LogFile
+
+
+class LogWriter:
+    """The one writer of a log. Entries are numbered from 0; a mark of n says that all entries below n are so far.
+
+    An append that raises has left nothing in the log, and may be tried again.
+    """
+
+    def __init__(
+        self,
+        disk: Disk,
+        recovered: Recovered,
+        *,
+        durability: Durability = Durability.OS,
+        segment_bytes: int = SEGMENT_BYTES,
+    ) -> None:
+        self._disk = disk
+        self._manifest = recovered.manifest
+        self._durability = durability
+        self._segment_bytes = segment_bytes
+        self._context = recovered.context
+        self._maker = EntryMaker(recovered.manifest.log)
+        self._unsettled = [_Unsettled(seal, disk.reopen(segment_name(seal.first))) for seal in recovered.unsettled]
+        self._pending: list[Part] = []
+        self._pending_bytes = 0
+        self._failed = ""
+        self._new_names = False
+        self._synced_words = 0
+        self.report: Report = recovered.report
+        self.appended = self.written = recovered.context.entry
+        self.durable = recovered.context.entry if not self._unsettled else self._unsettled[0].segment.first
+        active = recovered.active
+        if active is None:
+            self._begin_segment()
+        else:
+            self._builder = active
+            self._file = disk.reopen(segment_name(active.first))
+            self.durable = min(self.durable, active.first)
+
+    @property
+    def manifest(self) -> Manifest:
+        return self._manifest
+
+    @property
+    def unsettled(self) -> int:
+        """Sealed segments that wait for `settle`."""
+        return len(self._unsettled)
+
+    @property
+    def unsynced_bytes(self) -> int:
+        """What a flush to `disk` would have to sync."""
+        sealed = sum(unsettled.segment.size for unsettled in self._unsettled)
+        return sealed + self._builder.size - 8 * self._synced_words
+
+    @property
+    def active(self) -> SegmentIndex:
+        """The index of the segment that grows."""
+        return self._builder.index()
+
+    def append(self, delivered: Delivered) -> int:
+        """One delivery, as one entry; its number."""
+        if self._failed:
+            raise LogError(self._failed)
+        if self._builder.size >= self._segment_bytes:
+            self._roll()
+        if not self._builder.entries and self._context.install is not None:
+            carried = self._context.install
+            self._put(self._maker.carried(carried, self._context, self._synced_words), carried.view.id)
+        entry = self._maker.entry(delivered, self._context, self._synced_words)
+        if isinstance(delivered, Install):
+            self._put(entry, delivered.view.id)
+            self._context = self._context._replace(install=delivered)
+        else:
+            self._put(entry)
+        return entry.header.entry
+
+    def flush(self, level: Durability) -> int:
+        """Bring everything appended to a level; up to where it is there now."""
+        if self._failed:
+            raise LogError(self._failed)
+        if level >= Durability.OS:
+            self._write_out()
+        if level is Durability.DISK and self.durable < self.appended:
+            if self._unsettled:
+                self.settle()
+            self._sync(self._file)
+            if self._new_names:
+                self._disk.sync_names()
+                self._new_names = False
+            self.durable = self.appended
+            self._synced_words = self._builder.size // 8
+        return self.appended if level is Durability.MEMORY else self.written if level is Durability.OS else self.durable
+
+    def settle(self) -> None:
+        """Make sealed segments durable and list them in the manifest; without it they are looked through at a start."""
+        if not self._unsettled:
+            return
+        for unsettled in self._unsettled:
+            self._sync(unsettled.file)
+        sealed = tuple(unsettled.segment for unsettled in self._unsettled)
+        manifest = replace(self._manifest, sealed=(*self._manifest.sealed, *sealed))
+        write_manifest(self._disk, manifest)
+        self._manifest = manifest
+        self._new_names = False
+        for unsettled in self._unsettled:
+            unsettled.file.close()
+        self._unsettled.clear()
+        self.durable = max(self.durable, sealed[-1].stop)
+
+    def remove(self, segments: tuple[SealedSegment, ...]) -> None:
+        """Forget the oldest sealed segments; the manifest first, so that a crash leaves files nobody asks for."""
+        if segments != self._manifest.sealed[: len(segments)]:
+            raise LocalProtocolError("only the oldest segments of the manifest can be removed")
+        if not segments:
+            return
+        manifest = self._manifest.without(segments)
+        write_manifest(self._disk, manifest)
+        self._manifest = manifest
+        there = set(self._disk.names())
+        for segment in segments:
+            for name in (segment_name(segment.first), index_name(segment.first)):
+                if name in there:
+                    self._disk.remove(name)
+
+    def close(self) -> None:
+        """Everything durable, unless the disk refuses."""
+        try:
+            if not self._failed:
+                self.flush(Durability.DISK)
+        finally:
+            for unsettled in self._unsettled:
+                unsettled.file.close()
+            self._file.close()
+
+    def _put(self, entry: MadeEntry, view: ViewId | None = None) -> None:
+        header, parts = entry
+        size = header.size
+        if self._durability is Durability.MEMORY:
+            if self._pending_bytes + size > PENDING_BYTES:
+                self._write_out()
+            offset = self._builder.size
+            self._pending += parts
+            self._pending_bytes += size
+        else:
+            offset = self._builder.size
+            self._write(parts)
+        self._builder.add(header, offset, view)
+        self.appended = header.entry + 1
+        if not self._pending:
+            self.written = self.appended
+        self._context = self._context.after(header)
+
+    def _write_out(self) -> None:
+        if not self._pending:
+            return
+        self._write(self._pending)
+        self._pending = []
+        self._pending_bytes = 0
+        self.written = self.appended
+
+    def _write(self, parts: list[Part]) -> None:
+        whole = self._file.size
+        try:
+            self._file.appendv(parts)
+        except LogError as error:
+            # What was written of it must not be taken for an entry, nor stand before the next one.
+            try:
+                self._file.truncate(whole)
+            except LogError as worse:
+                self._failed = f"{worse}; the log must be opened again"
+            if isinstance(error, DiskFull):
+                raise DiskFull(f"no room to append to {self._disk.where}; make room, and appending goes on") from error
+            raise
+        except BaseException:
+            # A signal in the midst of it: how much was written is for recovery to find out.
+            self._failed = f"an append to {self._disk.where} was interrupted; open the log again"
+            raise
+
+    def _sync(self, file: LogFile) -> None:
+        try:
+            file.sync()
+        except LogError as error:
+            # Whether what was written is still in memory or gone, nobody can say after that.
+            self._failed = f"{error}; what was appended last may be lost: open the log again"
+            raise
+
+    def _roll(self) -> None:
+        self._write_out()
+        if len(self._unsettled) >= MAX_UNSETTLED:
+            self.settle()
+        filled, file = self._builder, self._file
+        self._begin_segment()
+        self._unsettled.append(_Unsettled(filled.sealed(), file))
+        with suppress(DiskFull):  # an index that is missing is made again by whoever needs it
+            replace_file(self._disk, index_name(filled.first), filled.index().packed(), durable=False)
+
+    def _begin_segment(self) -> None:
+        first = self._context.entry
+        self._file = self._disk.create(segment_name(first))
+        self._builder = IndexBuilder(first, self._context.highest)
+        self._new_names = True
+        self._synced_words = 0
+
+
+def create_log(disk: Disk, *, log: int, group: str, service: Service) -> None:
+    """Make a directory the log of a stream; `log` is its id, random and not zero."""
+    if MANIFEST in disk.names():
+        raise ConfigError(f"{disk.where} holds a log already; open that one, or name another directory")
+    write_manifest(disk, Manifest(log=log, group=group, service=service))
+
+
+def open_log(disk: Disk, *, durability: Durability = Durability.OS, segment_bytes: int = SEGMENT_BYTES) -> LogWriter:
+    """The writer of a log that is there, after cutting and reporting what a crash left behind."""
+    return LogWriter(disk, recover(disk, read_manifest(disk)), durability=durability, segment_bytes=segment_bytes)

@@ -1,0 +1,208 @@
+"""Logs on a disk that loses, tears and reorders what was not synced, fills up and decays.
+
+Properties 17 and 18: what was acknowledged at `disk` is there, what is there is a prefix of what was appended, a pair
+of cuts gives the same rows for ever, and damage is always reported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+
+import pytest
+
+from intergroup_core.errors import DiskFull, LogDamaged
+from intergroup_core.ids import Service
+from intergroup_core.log.cut import Cut
+from intergroup_core.log.entry_maker import Delivered
+from intergroup_core.log.manifest import MANIFEST, SEGMENT_SUFFIX
+from intergroup_core.log.reader import LogReader
+from intergroup_core.log.writer import Durability, LogWriter, open_log
+from intergroup_core.sim.disk import Crashed, SimDisk
+from tests.log_builders import Row, a_history, a_log, contents, rows_of, what_was_delivered
+
+SEEDS = 400
+DECAYED_SEEDS = 120
+DELIVERIES = 25
+MOST_OPERATIONS = 80
+"""About as many as a life has; the few that end before their crash are sound to the end."""
+COLUMNS = ("position", "value")
+SERVICES = (Service.RTO, Service.RSO, Service.UU)
+
+
+@dataclass
+class Life:
+    """A log from its beginning to a crash, and what its user knows of it."""
+
+    rng: Random
+    service: Service
+    history: list[Delivered]
+    disk: SimDisk
+    segment_bytes: int
+    durability: Durability
+    numbers: list[int] = field(default_factory=list)
+    """Of the entries that append returned."""
+    acknowledged: int = 0
+    """Deliveries that were durable when the user asked."""
+    ranges: list[tuple[Cut, Cut, list[Row]]] = field(default_factory=list)
+    full: int = 0
+
+    @classmethod
+    def of(cls, seed: int) -> Life:
+        rng = Random(seed)
+        service = SERVICES[seed % 3]
+        return cls(
+            rng,
+            service,
+            a_history(rng, DELIVERIES, service),
+            SimDisk(),
+            rng.choice((500, 1_500, 6_000)),
+            rng.choice(list(Durability)),
+        )
+
+    def run(self, crash_at: int | None) -> None:
+        """Append everything, or until the crash."""
+        self.disk.crash_at = crash_at
+        try:
+            log = a_log(self.disk, service=self.service, durability=self.durability, segment_bytes=self.segment_bytes)
+            self.go_on(log, 0)
+        except Crashed:
+            pass
+        self.disk.crash_at = None
+
+    def go_on(self, log: LogWriter, first: int) -> None:
+        last_cut: Cut | None = None
+        for delivered in self.history[first:]:
+            if self.rng.random() < 0.1:
+                self.disk.capacity = self.disk.used() + self.rng.randint(0, 400)
+            self.numbers.append(self._append(log, delivered))
+            if self.rng.random() < 0.2:
+                self._flush(log)
+                reader = LogReader(self.disk)
+                cut = reader.head()
+                if last_cut is not None:
+                    self.ranges.append((last_cut, cut, rows_of(self.disk, last_cut, cut, COLUMNS)))
+                last_cut = cut
+
+    def _append(self, log: LogWriter, delivered: Delivered) -> int:
+        try:
+            return log.append(delivered)
+        except DiskFull:
+            self.full += 1
+            self.disk.capacity = None
+            return log.append(delivered)
+
+    def _flush(self, log: LogWriter) -> None:
+        try:
+            durable = log.flush(Durability.DISK)
+        except DiskFull:
+            self.full += 1
+            self.disk.capacity = None
+            durable = log.flush(Durability.DISK)
+        self.acknowledged = sum(number < durable for number in self.numbers)
+
+    def expected(self) -> list[object]:
+        return [what_was_delivered(delivered) for delivered in self.history]
+
+
+def recovered(disk: SimDisk, life: Life, rng: Random) -> tuple[SimDisk, LogWriter]:
+    """Open what is left, now and then with another crash on the way."""
+    if rng.random() < 0.3:
+        disk.crash_at = rng.randint(1, 6)
+        try:
+            log = open_log(disk, segment_bytes=life.segment_bytes)
+        except Crashed:
+            disk = disk.after_crash(rng)
+        else:
+            disk.crash_at = None
+            return disk, log
+    return disk, open_log(disk, segment_bytes=life.segment_bytes)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_after_a_crash_a_prefix_with_all_that_was_acknowledged_is_there(part: int) -> None:
+    kept = cut = acknowledged = full = 0
+    for seed in range(part, SEEDS, 4):
+        life, rng = Life.of(seed), Random(seed + 1)
+        life.run(rng.randint(1, MOST_OPERATIONS))
+        killed = rng.random() < 0.3
+        disk = life.disk.after_kill() if killed else life.disk.after_crash(rng)
+        disk.capacity = None
+        if MANIFEST not in disk.names():
+            assert life.acknowledged == 0, f"seed {seed}"
+            continue
+        disk, log = recovered(disk, life, rng)
+        found, expected = contents(LogReader(disk)), life.expected()
+        assert found == expected[: len(found)], f"seed {seed}: holes or inventions"
+        assert len(found) >= life.acknowledged, f"seed {seed}: lost what was acknowledged"
+        if killed and life.durability is not Durability.MEMORY:
+            assert len(found) >= len(life.numbers), f"seed {seed}: the kernel had it"
+        assert not log.report.damages, f"seed {seed}: {log.report.damages}"
+        kept, acknowledged, cut = kept + len(found), acknowledged + life.acknowledged, cut + bool(log.report.cuts)
+        life.disk = disk
+        for start, stop, rows in life.ranges:
+            assert rows_of(disk, start, stop, COLUMNS) == rows, f"seed {seed}: a pair of cuts gives other rows"
+        life.go_on(log, len(found))
+        disk.capacity = None
+        log.close()
+        assert contents(LogReader(disk)) == expected, f"seed {seed}: the log went on wrongly"
+        assert contents(LogReader(disk.after_crash(rng))) == expected, f"seed {seed}: closing did not make it durable"
+        full += life.full
+    # The runs are worth something: much was acknowledged, tails were torn, disks were full.
+    assert acknowledged > 200
+    assert kept > acknowledged
+    assert cut > 10
+    assert full > 10
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_decay_is_always_reported_and_the_rest_can_be_read(part: int) -> None:
+    isolated = 0
+    for seed in range(part, DECAYED_SEEDS, 2):
+        life, rng = Life.of(seed), Random(seed + 2)
+        life.run(None)
+        expected = life.expected()
+        with_index = rng.random() < 0.5
+        disk = life.disk.after_kill()
+        disk.capacity = None
+        if with_index:
+            open_log(disk, segment_bytes=life.segment_bytes).close()
+        whole = contents(LogReader(disk))
+        assert whole == expected[: len(whole)]
+        name = rng.choice([name for name in disk.names() if name.endswith(SEGMENT_SUFFIX) and disk.size(name)])
+        offset = rng.randrange(disk.size(name))
+        disk.flip_bit(name, offset, rng.randrange(8))
+        seen, errors = readable(disk)
+        assert errors or seen != whole, f"seed {seed}: a flipped bit at {offset} of {name} went unnoticed"
+        assert all(error.file == f"sim/{name}" and error.offset <= offset for error in errors), f"seed {seed}"
+        log = open_log(disk, segment_bytes=life.segment_bytes)
+        report = log.report
+        after, errors = readable(disk)
+        assert in_order(after, expected), f"seed {seed}: an invention"
+        if not errors:
+            assert report.cuts, f"seed {seed}: nothing said of a flipped bit"
+            assert after == expected[: len(after)], f"seed {seed}: a hole that nobody told of"
+            assert report.cuts[0].whole_entries >= 0
+        else:
+            isolated += 1
+            assert len(after) >= len(whole) - 1, f"seed {seed}: more than the damaged entry is gone"
+    assert isolated > 20
+
+
+def readable(disk: SimDisk) -> tuple[list[object], list[LogDamaged]]:
+    """Every entry that can be read, by asking for one after another, and what the others raise."""
+    reader = LogReader(disk)
+    seen: list[object] = []
+    errors: list[LogDamaged] = []
+    for number in range(reader.first, reader.stop):
+        try:
+            seen += contents(reader, number, number + 1)
+        except LogDamaged as error:
+            errors.append(error)
+    return seen, errors
+
+
+def in_order(found: list[object], expected: list[object]) -> bool:
+    """Whether one list can be had from another by leaving some out."""
+    rest = iter(expected)
+    return all(any(each == other for other in rest) for each in found)

@@ -1,0 +1,123 @@
+"""Rows from a log are the rows a live reader saw."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from intergroup_core.errors import ConfigError
+from intergroup_core.ids import MemberId, Service
+from intergroup_core.log.arrow import COLUMNS, SCHEMA, ArrowRows
+from intergroup_core.log.cut import OrderCut
+from intergroup_core.log.reader import LogReader
+from intergroup_core.sim.disk import SimDisk
+from tests.builders import START, A, B, a_message
+from tests.log_builders import (
+    a_chunk,
+    a_gap,
+    a_history,
+    a_log,
+    an_install,
+    chunk_of,
+    live_rows,
+    messages_alike,
+    rows_of,
+)
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 2**32), service=st.sampled_from(Service), segment_bytes=st.sampled_from((600, 3_000, 1 << 20))
+)
+def test_a_log_gives_the_rows_that_were_seen_live(seed: int, service: Service, segment_bytes: int) -> None:
+    history = a_history(Random(seed), 30, service)
+    disk = SimDisk()
+    log = a_log(disk, service=service, segment_bytes=segment_bytes)
+    for delivered in history:
+        log.append(delivered)
+    assert rows_of(disk) == live_rows(history, service)
+
+
+@pytest.mark.parametrize(
+    "columns", [("value",), ("position", "value"), ("sender", "seq", "record"), ("kind", "members")]
+)
+def test_only_the_columns_asked_for_are_made_and_they_are_the_same(columns: tuple[str, ...]) -> None:
+    history = a_history(Random(5), 60)
+    disk = SimDisk()
+    log = a_log(disk)
+    for delivered in history:
+        log.append(delivered)
+    assert rows_of(disk, columns=columns) == [{name: row[name] for name in columns} for row in live_rows(history)]
+
+
+def test_a_column_that_is_not_there_is_named_with_those_that_are() -> None:
+    disk = SimDisk()
+    a_log(disk)
+    with pytest.raises(ConfigError, match=r"no column vlaue; the columns are kind, group_name"):
+        ArrowRows(LogReader(disk), ("vlaue",))
+
+
+def test_the_schema_is_that_of_a_spark_read() -> None:
+    assert COLUMNS[:7] == ("kind", "group_name", "sender", "sender_id", "seq", "record", "position")
+    assert COLUMNS[7:] == tuple(
+        "timestamp sent_timestamp lamport view_id key value headers members joined departed branches txn".split()
+    )
+    assert SCHEMA.field("timestamp").type == pa.timestamp("us", tz="UTC")
+    assert (SCHEMA.field("seq").type, SCHEMA.field("record").type) == (pa.int64(), pa.int32())
+
+
+def test_a_gap_says_why_to_those_who_ask() -> None:
+    disk = SimDisk()
+    log = a_log(disk)
+    log.append(an_install(A))
+    log.append(a_gap("too slow"))
+    assert rows_of(disk, columns=("kind", "reason")) == [
+        {"kind": "view", "reason": None},
+        {"kind": "gap", "reason": "too slow"},
+    ]
+
+
+def test_batches_end_at_a_number_of_rows_and_hold_whole_messages() -> None:
+    disk = SimDisk()
+    log = a_log(disk)
+    for number in range(10):
+        log.append(messages_alike(4, records=5, seq=1 + 4 * number, timestamp=START + 1 + 4 * number))
+    batches = list(ArrowRows(LogReader(disk), ("value",)).batches(rows=60))
+    assert [batch.num_rows for batch in batches] == [60, 60, 60, 20]
+    for batch in batches:
+        batch.validate(full=True)
+
+
+def test_messages_alike_and_one_by_one_give_the_same() -> None:
+    """Same records in one run of equal frames, and in frames that differ in size."""
+    records = [b"%07d" % number for number in range(9)]
+    together, apart = SimDisk(), SimDisk()
+    a_log(together).append(
+        chunk_of(
+            [
+                frame
+                for at, each in enumerate(records)
+                for frame in a_message([each], seq=1 + at, timestamp=START + 1 + at)
+            ]
+        )
+    )
+    log = a_log(apart)
+    for at, each in enumerate(records):
+        log.append(a_chunk(each, seq=1 + at, timestamp=START + 1 + at))
+    assert rows_of(together) == rows_of(apart)
+    assert [row["value"] for row in rows_of(apart)] == records
+
+
+def test_a_range_that_begins_in_mid_log_knows_view_and_names() -> None:
+    disk = SimDisk()
+    log = a_log(disk, segment_bytes=400)
+    log.append(an_install(A, B))
+    for number in range(12):
+        log.append(a_chunk(b"%d" % number, source=(A, B)[number % 2], seq=1 + number, timestamp=START + 1 + number))
+    whole = rows_of(disk)
+    assert rows_of(disk, OrderCut(START + 9, MemberId(B))) == whole[10:]
+    assert {row["sender"] for row in whole[10:]} == {"anna", "bert"}
