@@ -45,7 +45,8 @@ class Deciding(Knowledge):
             if not self._lead.joined and self._appropriateness() is planned and self._goes_on(planned):
                 self._to_child(now)
         elif self.state is ControlState.CHILD and self._goes_on(planned) and self._appropriateness() is planned:
-            self._to_coordinator(now)
+            # Another one from near may have been quicker: then there is a place, and no need for one more coordinator.
+            self._begin_search(starting=False, wide=False, now=now)
 
     def _goes_on(self, appropriateness: Appropriateness) -> bool:
         if self.state is ControlState.COORDINATOR:
