@@ -151,12 +151,12 @@ def repair_is_delivered_again(right: Wrong) -> Wrong:
 
 @_bug(FrameMaker, "repairs")
 def repair_has_the_wrong_seq(right: Wrong) -> Wrong:
-    def wrong(self: Any, stored: Any) -> Any:
+    def wrong(self: Any, stored: Any, exchange: Any) -> Any:
         frames = stored.copy()
         frames[:, 0] &= np.uint64(0xFFFFFFFF00000000)
         frames[:, 4] += np.uint64(1)
         seal_frames(frames)
-        return right(self, frames)
+        return right(self, frames, exchange)
 
     return wrong
 
