@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 2
-SEEDS ?= 5000
+SEEDS ?= 20000
 FRAMES ?= 1000000
 
 .DEFAULT_GOAL := help
@@ -40,7 +40,7 @@ docs: venv  ## regenerate docs/options.md
 test: venv lint  ## set-up, lint and every test but the benchmarks
 	$(BIN)/pytest -n $(JOBS) --dist worksteal --ignore tests/benchmarks tests
 
-fuzz: venv  ## thousands of simulated seeds and a million malformed frames: SEEDS=5000 FRAMES=1000000 JOBS=2
+fuzz: venv  ## tens of thousands of simulated seeds and a million malformed frames: SEEDS=20000 FRAMES=1000000 JOBS=2
 	$(BIN)/python -m intergroup_core.sim.fuzz --seeds $(SEEDS) --jobs $(JOBS)
 	$(BIN)/python -m intergroup_core.sim.fuzz --fixed --seeds $(SEEDS) --jobs $(JOBS)
 	$(BIN)/python -m intergroup_core.sim.hierarchy_fuzz --seeds $$(( $(SEEDS) / 10 ))
