@@ -66,7 +66,7 @@ def _wait_for_count(member: BlockingMember, seconds: float) -> None:
     """Until the hierarchy has said how many there are; a coordinator speaks once in its interval."""
     end = time.monotonic() + seconds
     while member.members().count is None and time.monotonic() < end:
-        time.sleep(LOOK_SECONDS)
+        time.sleep(LOOK_SECONDS)  # the count is no event of the stream: it is there once somebody has said it
 
 
 def _has_view(member: BlockingMember, timeout: float) -> bool:
