@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 
 from intergroup_core.effects import Install
@@ -22,6 +22,7 @@ from intergroup_core.log.manifest import (
     write_manifest,
 )
 from intergroup_core.log.recovery import Recovered, Report, recover
+from intergroup_core.log.sync import SyncJob, Unsettled
 from intergroup_core.ports import Disk, LogFile
 
 SEGMENT_BYTES = 64 << 20
@@ -29,7 +30,8 @@ SEGMENT_BYTES = 64 << 20
 PENDING_BYTES = 1 << 20
 """At `memory`, entries wait in the process until there are so many bytes of them."""
 MAX_UNSETTLED = 16
-"""Sealed segments that may be unsynced; beyond it the next roll waits for the disk."""
+"""Sealed segments that may be unsynced; beyond it the next roll waits for the disk. While a job is under way it cannot,
+and the segment that grows goes on growing."""
 
 
 class Durability(IntEnum):
@@ -38,14 +40,6 @@ class Durability(IntEnum):
     MEMORY = 0
     OS = 1
     DISK = 2
-
-
-@dataclass(frozen=True, slots=True)
-class _Unsettled:
-    """A sealed segment that is not in the manifest yet."""
-
-    segment: SealedSegment
-    file: LogFile
 
 
 class LogWriter:
@@ -68,10 +62,11 @@ class LogWriter:
         self._segment_bytes = segment_bytes
         self._context = recovered.context
         self._maker = EntryMaker(recovered.manifest.log)
-        self._unsettled = [_Unsettled(seal, disk.reopen(segment_name(seal.first))) for seal in recovered.unsettled]
+        self._unsettled = [Unsettled(seal, disk.reopen(segment_name(seal.first))) for seal in recovered.unsettled]
         self._pending: list[Part] = []
         self._pending_bytes = 0
         self._failed = ""
+        self._job: SyncJob | None = None
         self._new_names = False
         self._synced_words = 0
         self.report: Report = recovered.report
@@ -109,7 +104,7 @@ class LogWriter:
         """One delivery, as one entry; its number."""
         if self._failed:
             raise LogError(self._failed)
-        if self._builder.size >= self._segment_bytes:
+        if self._builder.size >= self._segment_bytes and not (self.syncing and self.unsettled >= MAX_UNSETTLED):
             self._roll()
         if not self._builder.entries and self._context.install is not None:
             carried = self._context.install
@@ -128,6 +123,8 @@ class LogWriter:
             raise LogError(self._failed)
         if level >= Durability.OS:
             self._write_out()
+        if level is Durability.DISK:
+            self._refuse_while_syncing("flush to disk")
         if level is Durability.DISK and self.durable < self.appended:
             if self._unsettled:
                 self.settle()
@@ -141,6 +138,7 @@ class LogWriter:
 
     def settle(self) -> None:
         """Make sealed segments durable and list them in the manifest; without it they are looked through at a start."""
+        self._refuse_while_syncing("settle")
         if not self._unsettled:
             return
         for unsettled in self._unsettled:
@@ -155,8 +153,59 @@ class LogWriter:
         self._unsettled.clear()
         self.durable = max(self.durable, sealed[-1].stop)
 
+    @property
+    def syncing(self) -> bool:
+        """Whether a job is under way; until its end nothing else may sync, settle, remove or close."""
+        return self._job is not None
+
+    def begin_sync(self) -> SyncJob | None:
+        """A flush to `disk` that somebody else runs, of all that is appended now; None where that is durable, or
+        being made so by a job that is under way."""
+        if self._failed:
+            raise LogError(self._failed)
+        self._write_out()
+        if self._job is not None or (self.durable >= self.appended and not self._unsettled):
+            return None
+        sealed = tuple(unsettled.segment for unsettled in self._unsettled)
+        self._job = SyncJob(
+            self._disk,
+            mark=self.appended,
+            unsettled=tuple(self._unsettled),
+            manifest=replace(self._manifest, sealed=(*self._manifest.sealed, *sealed)) if sealed else None,
+            names=self._new_names,
+            active=self._file,
+            active_words=self._builder.size // 8,
+        )
+        self._new_names = False  # those that a roll makes from now on are for the next one
+        return self._job
+
+    def end_sync(self, job: SyncJob, error: BaseException | None = None) -> int:
+        """After `run`, with what it raised; up to where the log is durable now.
+
+        A full disk leaves everything as it was, to be tried again; any other error is final.
+        """
+        if job is not self._job:
+            raise LocalProtocolError("this job is not the one that is under way; end each job once")
+        self._job = None
+        if error is not None:
+            self._new_names |= job.names
+            if job.lost or not isinstance(error, DiskFull):
+                what = job.lost or error
+                self._failed = f"{what}; what was appended last may be lost: open the log again"
+            return self.durable
+        if job.manifest is not None:
+            self._manifest = job.manifest
+        for unsettled in job.unsettled:
+            unsettled.file.close()
+        del self._unsettled[: len(job.unsettled)]
+        self.durable = max(self.durable, job.mark)
+        if self._file is job.active:
+            self._synced_words = job.active_words
+        return self.durable
+
     def remove(self, segments: tuple[SealedSegment, ...]) -> None:
         """Forget the oldest sealed segments; the manifest first, so that a crash leaves files nobody asks for."""
+        self._refuse_while_syncing("remove segments")
         if segments != self._manifest.sealed[: len(segments)]:
             raise LocalProtocolError("only the oldest segments of the manifest can be removed")
         if not segments:
@@ -172,6 +221,7 @@ class LogWriter:
 
     def close(self) -> None:
         """Everything durable, unless the disk refuses."""
+        self._refuse_while_syncing("close")
         try:
             if not self._failed:
                 self.flush(Durability.DISK)
@@ -224,6 +274,10 @@ class LogWriter:
             self._failed = f"an append to {self._disk.where} was interrupted; open the log again"
             raise
 
+    def _refuse_while_syncing(self, doing: str) -> None:
+        if self._job is not None:
+            raise LocalProtocolError(f"cannot {doing} in {self._disk.where} while a sync is under way; end that first")
+
     def _sync(self, file: LogFile) -> None:
         try:
             file.sync()
@@ -238,7 +292,7 @@ class LogWriter:
             self.settle()
         filled, file = self._builder, self._file
         self._begin_segment()
-        self._unsettled.append(_Unsettled(filled.sealed(), file))
+        self._unsettled.append(Unsettled(filled.sealed(), file))
         with suppress(DiskFull):  # an index that is missing is made again by whoever needs it
             replace_file(self._disk, index_name(filled.first), filled.index().packed(), durable=False)
 

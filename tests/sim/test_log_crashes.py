@@ -6,6 +6,8 @@ of cuts gives the same rows for ever, and damage is always reported.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
 
@@ -40,12 +42,16 @@ class Life:
     disk: SimDisk
     segment_bytes: int
     durability: Durability
+    beside: bool
+    """Whether some syncs are jobs, with appends going on."""
     numbers: list[int] = field(default_factory=list)
     """Of the entries that append returned."""
     acknowledged: int = 0
     """Deliveries that were durable when the user asked."""
     ranges: list[tuple[Cut, Cut, list[Row]]] = field(default_factory=list)
     full: int = 0
+    jobs: int = 0
+    """Syncs that ended well while appending went on."""
 
     @classmethod
     def of(cls, seed: int) -> Life:
@@ -58,6 +64,7 @@ class Life:
             SimDisk(),
             rng.choice((500, 1_500, 6_000)),
             rng.choice(list(Durability)),
+            beside=seed // 4 % 2 == 0,
         )
 
     def run(self, crash_at: int | None) -> None:
@@ -72,10 +79,13 @@ class Life:
 
     def go_on(self, log: LogWriter, first: int) -> None:
         last_cut: Cut | None = None
-        for delivered in self.history[first:]:
+        waiting = iter(self.history[first:])
+        for delivered in waiting:
             if self.rng.random() < 0.1:
                 self.disk.capacity = self.disk.used() + self.rng.randint(0, 400)
             self.numbers.append(self._append(log, delivered))
+            if self.beside and self.rng.random() < 0.3:
+                self._sync_beside(log, waiting)
             if self.rng.random() < 0.2:
                 self._flush(log)
                 reader = LogReader(self.disk)
@@ -91,6 +101,24 @@ class Life:
             self.full += 1
             self.disk.capacity = None
             return log.append(delivered)
+
+    def _sync_beside(self, log: LogWriter, waiting: Iterator[Delivered]) -> None:
+        """A job as another thread runs it: between any two of its steps entries may be appended and segments sealed."""
+        self.disk.capacity = None
+        job = log.begin_sync()
+        if job is None:
+            return
+        for step in job.steps():
+            self._append_some(log, waiting)
+            step()
+        self._append_some(log, waiting)
+        durable = log.end_sync(job)
+        self.acknowledged = sum(number < durable for number in self.numbers)
+        self.jobs += 1
+
+    def _append_some(self, log: LogWriter, waiting: Iterator[Delivered]) -> None:
+        for delivered in itertools.islice(waiting, self.rng.choice((0, 0, 1, 3))):
+            self.numbers.append(self._append(log, delivered))
 
     def _flush(self, log: LogWriter) -> None:
         try:
@@ -121,7 +149,7 @@ def recovered(disk: SimDisk, life: Life, rng: Random) -> tuple[SimDisk, LogWrite
 
 @pytest.mark.parametrize("part", range(4))
 def test_after_a_crash_a_prefix_with_all_that_was_acknowledged_is_there(part: int) -> None:
-    kept = cut = acknowledged = full = 0
+    kept = cut = acknowledged = full = jobs = 0
     for seed in range(part, SEEDS, 4):
         life, rng = Life.of(seed), Random(seed + 1)
         life.run(rng.randint(1, MOST_OPERATIONS))
@@ -147,12 +175,13 @@ def test_after_a_crash_a_prefix_with_all_that_was_acknowledged_is_there(part: in
         log.close()
         assert contents(LogReader(disk)) == expected, f"seed {seed}: the log went on wrongly"
         assert contents(LogReader(disk.after_crash(rng))) == expected, f"seed {seed}: closing did not make it durable"
-        full += life.full
-    # The runs are worth something: much was acknowledged, tails were torn, disks were full.
+        full, jobs = full + life.full, jobs + life.jobs
+    # The runs are worth something: much was acknowledged, tails were torn, disks were full, jobs ended.
     assert acknowledged > 200
     assert kept > acknowledged
     assert cut > 10
     assert full > 10
+    assert jobs > 50
 
 
 @pytest.mark.parametrize("part", range(2))
