@@ -12,6 +12,7 @@
     │   ├── DiskFull           there is no room to append; nothing of the entry is in the log
     │   ├── LogDamaged         a file of a log does not hold what was written; names file and offset
     │   ├── LogFormat          a log of another version of the format
+    │   ├── RangeMalformed     what should say or carry a range of a log does not
     │   └── RangeUnavailable   a log does not hold the range that was asked for
     ├── AgentUnavailable       the site's agent cannot be started or does not answer
     ├── ChannelBroken          what came from a local process or agent is not the language they speak
@@ -84,6 +85,10 @@ class LogDamaged(LogError):
 
 class LogFormat(LogError):
     """A log of another version of the format."""
+
+
+class RangeMalformed(LogError):
+    """What should be a cut, a description or a part of a range is something else."""
 
 
 class RangeUnavailable(LogError):
