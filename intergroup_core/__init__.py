@@ -32,13 +32,14 @@ from intergroup_core.errors import (
     StateUnavailable,
 )
 from intergroup_core.ids import Service
+from intergroup_core.version import VERSION
 
 if TYPE_CHECKING:
     from intergroup_core.api.blocking import BlockingMember, open  # noqa: A004
     from intergroup_core.api.events import Batch, Departed, Gap, Members, Message, Peer, ViewChange
     from intergroup_core.api.joining import GroupMember, join
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "Backpressure",

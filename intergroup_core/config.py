@@ -13,6 +13,7 @@ from typing import Annotated, Any, Protocol
 from intergroup_core.bounds import Between, check
 from intergroup_core.errors import ConfigError
 from intergroup_core.presets import PRESETS
+from intergroup_core.site_settings import AgentConfig, LogConfig
 
 HEADER_BYTES = 48
 """Size of a frame's header; a repair carries a second one."""
@@ -322,6 +323,8 @@ class Config:
     membership: MembershipConfig = field(default_factory=MembershipConfig)
     hierarchy: HierarchyConfig = field(default_factory=HierarchyConfig)
     network: NetworkConfig = field(default_factory=NetworkConfig)
+    log: LogConfig = field(default_factory=LogConfig)
+    agent: AgentConfig = field(default_factory=AgentConfig)
 
     def __post_init__(self) -> None:
         group, send = self.group, self.send
@@ -415,6 +418,20 @@ class Config:
             chosen[name] = SECTIONS[name](**settings)
         return cls(**chosen)
 
+    def to_mapping(self) -> dict[str, dict[str, Any]]:
+        """What `from_mapping` makes this from, for another process."""
+        return dataclasses.asdict(self)
+
+    def difference(self, other: Config) -> str | None:
+        """The first setting in which two differ, by its name and both values."""
+        for section in SECTIONS:
+            mine, theirs = getattr(self, section), getattr(other, section)
+            for setting in dataclasses.fields(mine):
+                values = getattr(mine, setting.name), getattr(theirs, setting.name)
+                if values[0] != values[1]:
+                    return f"{section}.{setting.name} ({values[0]!r} and {values[1]!r})"
+        return None
+
 
 SECTIONS: Mapping[str, type] = {
     "group": GroupConfig,
@@ -424,6 +441,8 @@ SECTIONS: Mapping[str, type] = {
     "membership": MembershipConfig,
     "hierarchy": HierarchyConfig,
     "network": NetworkConfig,
+    "log": LogConfig,
+    "agent": AgentConfig,
 }
 
 

@@ -510,6 +510,11 @@ class Endpoint:
         return self._outbox.bytes
 
     @property
+    def unsent_records(self) -> int:
+        """Records taken from the application that no message has yet."""
+        return self._outbox.records
+
+    @property
     def buffered_bytes(self) -> int:
         """Bytes kept because not every counted member has them."""
         return self._path.buffered_bytes if self._path is not None else 0

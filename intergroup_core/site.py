@@ -19,8 +19,8 @@ from intergroup_core.wire.parse import Arrival
 class Site:
     """Routes by group; the clock is one, so that what a site reads in one group precedes what it sends in another."""
 
-    def __init__(self, control: ControlProcess | None = None) -> None:
-        self.clock = HybridClock()
+    def __init__(self, control: ControlProcess | None = None, *, clock: HybridClock | None = None) -> None:
+        self.clock = clock or HybridClock()
         self.control = control
         self._endpoints: dict[str, Endpoint] = {}
 

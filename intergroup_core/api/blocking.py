@@ -1,27 +1,60 @@
-"""Joining a group from a script or a notebook: the member runs on an event loop in a thread of its own."""
+"""Joining a group from a script or a notebook."""
 
 from __future__ import annotations
 
-import asyncio
-import threading
+import logging
 import weakref
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Protocol, Self
 
+from intergroup_core.api.arguments import as_bytes, as_records, checked, default_name
 from intergroup_core.api.events import Batch, BatchEvent, Event, Members, Message
-from intergroup_core.api.joining import LEAVE_SECONDS, GroupMember
+from intergroup_core.api.joining import FETCH_BYTES, LEAVE_SECONDS
+from intergroup_core.api.stream import Stream
+from intergroup_core.api.thread_member import ThreadMember
+from intergroup_core.client.member import ClientMember
 from intergroup_core.config import Config
-from intergroup_core.errors import LocalProtocolError
+from intergroup_core.errors import IntergroupError, LocalProtocolError
+from intergroup_core.ids import Service
 from intergroup_core.runtime.inbox import Event as Delivered
 from intergroup_core.wire.records import RecordBatch
 
-FETCH_BYTES = 1_000_000
-"""About what is taken from the member's thread at a time."""
+_log = logging.getLogger(__name__)
 
-_Result = TypeVar("_Result")
+
+class BlockingSeat(Protocol):
+    """What a member does for its application, in a thread of this process or in the site's agent."""
+
+    group: str
+    name: str
+    delivery: str
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def state(self) -> str: ...
+
+    def joined(self, timeout: float | None = None) -> None: ...
+
+    def members(self) -> Mapping[str, Any]: ...
+
+    def send_many(self, records: Sequence[bytes] | RecordBatch, ack: str = "taken") -> None: ...
+
+    def flush(self, ack: str = "sent") -> None: ...
+
+    def fetch(self, most_bytes: int, timeout: float | None = None) -> list[Delivered]: ...
+
+    def check_failure(self) -> None: ...
+
+    def leave(self, seconds: float) -> None: ...
+
+    def abandon(self, seconds: float) -> None: ...
+
+    def close(self) -> None: ...
 
 
 def open(  # noqa: A001 it is read as ig.open
@@ -34,6 +67,7 @@ def open(  # noqa: A001 it is read as ig.open
     interface: str | None = None,
     home: str | PathLike[str] | None = None,
     reads: bool = True,
+    in_process: bool = False,
     timeout: float | None = None,
     leave_timeout: float = LEAVE_SECONDS,
 ) -> BlockingMember:
@@ -43,100 +77,89 @@ def open(  # noqa: A001 it is read as ig.open
     group; TimeoutError is raised then. Use the result in a `with` block, or close it; at the end of the program it
     leaves by itself.
     """
-    thread = _LoopThread(group)
-    try:
-        member = thread.run(
-            _opened(
-                group,
-                delivery=delivery,
-                sender=sender,
-                name=name,
-                config=config,
-                interface=interface,
-                home=home,
-                reads=reads,
-                leave_timeout=leave_timeout,
-                timeout=timeout,
-            )
+    wanted = checked(group, delivery, name, config, interface)
+    seat: BlockingSeat
+    if in_process:
+        seat = ThreadMember(
+            group,
+            service=wanted.service,
+            sender=sender,
+            name=name if name is not None else default_name(),
+            config=wanted.config,
+            home=home,
+            reads=reads,
         )
-    except BaseException:
-        thread.stop()
-        raise
-    return BlockingMember(member, thread)
-
-
-async def _opened(group: str, *, timeout: float | None, sender: bool, **options: Any) -> GroupMember:
-    member = GroupMember.opened(group, sender=sender, **options)
+    else:
+        seat = ClientMember(
+            group, delivery=delivery, sender=sender, name=name, config=wanted.config, home=home, reads=reads
+        )
     try:
         if sender:
-            async with asyncio.timeout(timeout):
-                await member.joined()
+            seat.joined(timeout)
     except BaseException:
-        await member.abandon()
+        _end(seat, leave_timeout)
         raise
-    return member
+    return BlockingMember(seat, reads=reads, leave_timeout=leave_timeout)
 
 
 class BlockingMember:
     """A member of a group for one thread at a time; another thread may send while one reads."""
 
-    def __init__(self, member: GroupMember, thread: _LoopThread) -> None:
-        self._member = member
-        self._thread = thread
+    def __init__(self, seat: BlockingSeat, *, reads: bool, leave_timeout: float) -> None:
+        self.group: str = seat.group
+        self.name: str = seat.name
+        self.delivery: str = seat.delivery
+        self._seat = seat
+        self._reads = reads
+        self._leave_timeout = leave_timeout
+        self._stream = Stream(seat.group, Service(seat.delivery))
         self._fetched: deque[Delivered] = deque()
         self._batches: Iterator[BatchEvent] = iter(())
         self._records: Iterator[Message] = iter(())
+        self._by_record: bool | None = None
+        self._left = False
         # Not self.close: that would keep this object from ever being collected.
-        self._finalizer = weakref.finalize(self, _end, member, thread)
-
-    @property
-    def group(self) -> str:
-        return self._member.group
-
-    @property
-    def name(self) -> str:
-        return self._member.name
-
-    @property
-    def delivery(self) -> str:
-        return self._member.delivery
+        self._finalizer = weakref.finalize(self, _end, seat, leave_timeout)
 
     @property
     def id(self) -> str:
         """The id of this incarnation, 16 hex digits; a gap begins a new one."""
-        return self._member.id
+        return self._seat.id
 
     @property
     def state(self) -> str:
-        """Where the membership protocol stands."""
-        return self._member.state
+        """Where the membership protocol stood when last heard of."""
+        return self._seat.state
 
     def members(self) -> Members:
         """The senders of the last view and the receivers this member has heard of."""
-        return self._thread.run(_called(self._member.members))
+        return Members.of(self.group, self._seat.members())
 
     def joined(self, timeout: float | None = None) -> None:
         """Wait for the first view; TimeoutError after `timeout` seconds."""
-        self._thread.run(_within(timeout, self._member.joined()))
+        self._seat.joined(timeout)
 
-    def send(self, value: bytes | bytearray | memoryview) -> None:
+    def send(self, value: bytes | bytearray | memoryview, *, ack: str = "taken") -> None:
         """Multicast one record; see GroupMember.send."""
-        self._thread.run(self._member.send(value))
+        self._check_here()
+        self._seat.send_many([as_bytes(value)], ack)
 
-    def send_many(self, values: Iterable[bytes] | RecordBatch) -> None:
+    def send_many(self, values: Iterable[bytes] | RecordBatch, *, ack: str = "taken") -> None:
         """Multicast several records in this order; all of them are taken, or none and the error says why."""
-        self._thread.run(self._member.send_many(values))
+        self._check_here()
+        self._seat.send_many(as_records(values), ack)
 
-    def flush(self) -> None:
-        """Wait until all that was accepted has been sent."""
-        self._thread.run(self._member.flush())
+    def flush(self, ack: str = "sent") -> None:
+        """Wait until all that was accepted has come so far."""
+        self._check_here()
+        self._seat.flush(ack)
 
     def read(self, timeout: float | None = None) -> Event | None:
         """The next record, view or gap; None once this member has left.
 
         TimeoutError after `timeout` seconds without one; the next call goes on where this one stopped.
         """
-        self._member.read_by(record=True)
+        self._read_by(record=True)
         while True:
             for message in self._records:
                 return message
@@ -151,21 +174,23 @@ class BlockingMember:
 
     def batches(self) -> Iterator[BatchEvent]:
         """The stream with one object per message, whose records lie end to end."""
-        self._member.read_by(record=False)
+        self._read_by(record=False)
         while (event := self._next_batch(None)) is not None:
             yield event
 
     def leave(self) -> None:
         """Leave the group: send what was accepted, then go. What was delivered before can still be read."""
-        self._thread.run(self._member.leave())
+        if not self._left:
+            self._left = True
+            self._seat.leave(self._leave_timeout)
 
     def close(self) -> None:
-        """Leave the group if that has not happened, and end the thread."""
+        """Leave the group if that has not happened, and end."""
         if self._finalizer.detach() is not None:
             try:
-                self._thread.run(self._member.leave())
+                self.leave()
             finally:
-                self._thread.stop()
+                self._seat.close()
 
     def __enter__(self) -> Self:
         return self
@@ -175,84 +200,38 @@ class BlockingMember:
     ) -> None:
         if error is None:
             self.close()
+        elif self._left:
+            self._finalizer.detach()
+            self._seat.close()
         else:
             self._finalizer()
+
+    def _check_here(self) -> None:
+        if self._left:
+            raise LocalProtocolError(f"member {self.name} of group {self.group} is closed; open another one")
+
+    def _read_by(self, *, record: bool) -> None:
+        if not self._reads:
+            raise LocalProtocolError("this member only sends: open it with reads=True to read from it")
+        if self._by_record is None:
+            self._by_record = record
+        elif self._by_record is not record:
+            raise LocalProtocolError("this member is read by record or by batch; choose one of the two")
 
     def _next_batch(self, timeout: float | None) -> BatchEvent | None:
         while True:
             for event in self._batches:
                 return event
-            if not self._fetched and self._thread.running:
-                # Into the queue and not as a result: what an interrupt keeps from being returned is not lost.
-                self._thread.run(self._fetch(timeout))
             if not self._fetched:
-                self._member.check_failure()
+                self._fetched.extend(self._seat.fetch(FETCH_BYTES, timeout))
+            if not self._fetched:
+                self._seat.check_failure()
                 return None
-            self._batches = self._member.translate(self._fetched.popleft())
-
-    async def _fetch(self, timeout: float | None) -> None:
-        async with asyncio.timeout(timeout):
-            self._fetched.extend(await self._member.fetch(FETCH_BYTES))
+            self._batches = self._stream.events(self._fetched.popleft())
 
 
-async def _called(function: Callable[[], _Result]) -> _Result:
-    return function()
-
-
-async def _within(timeout: float | None, wanted: Coroutine[Any, Any, _Result]) -> _Result:
-    async with asyncio.timeout(timeout):
-        return await wanted
-
-
-def _end(member: GroupMember, thread: _LoopThread) -> None:
+def _end(seat: BlockingSeat, seconds: float) -> None:
     try:
-        thread.run(member.abandon())
-    finally:
-        thread.stop()
-
-
-class _LoopThread:
-    """An event loop in a daemon thread: it must not keep a program that forgot to close its member."""
-
-    def __init__(self, group: str) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._turn, name=f"intergroup {group}", daemon=True)
-        self._thread.start()
-
-    def _turn(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        try:
-            self._loop.run_forever()
-        finally:
-            self._loop.close()
-
-    @property
-    def running(self) -> bool:
-        return self._thread.is_alive()
-
-    def run(self, wanted: Coroutine[Any, Any, _Result]) -> _Result:
-        """The result of a coroutine run there; an interrupt here cancels it."""
-        if not self.running:
-            wanted.close()
-            raise LocalProtocolError("this member is closed; open another one")
-        future = asyncio.run_coroutine_threadsafe(wanted, self._loop)
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
-
-    def stop(self) -> None:
-        """End the loop after what still runs there, such as a member that leaves because it was interrupted."""
-        if self.running:
-            try:
-                self.run(_others_done())
-            finally:
-                self._loop.call_soon_threadsafe(self._loop.stop)
-                self._thread.join()
-
-
-async def _others_done() -> None:
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    if others:
-        await asyncio.wait(others)
+        seat.abandon(seconds)
+    except IntergroupError as error:
+        _log.warning("%s", error)

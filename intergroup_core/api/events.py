@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from intergroup_core.ids import EPOCH_US, Timestamp, wall_us
 
@@ -188,3 +189,17 @@ class Members:
     """The site whose member is farthest behind what the others have."""
     behind_s: float | None = None
     """By how many seconds it is behind the present."""
+
+    @classmethod
+    def of(cls, group: str, roster: Mapping[str, Any]) -> Members:
+        """From what a member tells of its group."""
+        return cls(
+            group_name=group,
+            view_id=roster["view_id"],
+            senders=tuple(Peer(*peer) for peer in roster["senders"]),
+            receivers=tuple(Peer(*peer) for peer in roster["receivers"]),
+            count=roster["count"],
+            sites=tuple(roster["sites"]),
+            slowest=roster["slowest"],
+            behind_s=roster["behind_s"],
+        )

@@ -3,36 +3,63 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
-import itertools
 import logging
-import os
-import socket
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from os import PathLike
+from typing import Any, Protocol
 
-from intergroup_core.api.events import Batch, BatchEvent, Event, Members, Message, Peer
+from intergroup_core.api.arguments import as_bytes, as_records, checked, default_name
+from intergroup_core.api.events import Batch, BatchEvent, Event, Members, Message
+from intergroup_core.api.own_member import OwnMember
 from intergroup_core.api.stream import Stream
+from intergroup_core.client.async_member import AsyncClientMember
 from intergroup_core.config import Config
-from intergroup_core.errors import ConfigError, LocalProtocolError, MemberEnded
-from intergroup_core.ids import Service, format_member, wall_us
-from intergroup_core.runtime.clock import now
+from intergroup_core.errors import IntergroupError, LocalProtocolError
+from intergroup_core.ids import Service
 from intergroup_core.runtime.inbox import Event as Delivered
-from intergroup_core.runtime.member import Member
-from intergroup_core.runtime.opening import open_live_member
 from intergroup_core.wire.records import RecordBatch
 
 _log = logging.getLogger(__name__)
 
 LEAVE_SECONDS = 10.0
 """How long leaving may take before the member is closed anyhow."""
-MAX_NAME_BYTES = 255
 TURN_NS = 10_000_000
-"""A reader that has events at hand gives the loop a turn this often: the same loop runs the protocol."""
+"""A reader that has events at hand gives the loop a turn this often: the same loop may run the protocol."""
+FETCH_BYTES = 1_000_000
+"""About what is taken from the member at a time."""
 
-_members_here = itertools.count(1)
+
+class Seat(Protocol):
+    """What a member does for its application, in this process or in the site's agent."""
+
+    group: str
+    name: str
+    delivery: str
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def state(self) -> str: ...
+
+    async def joined(self) -> None: ...
+
+    async def members(self) -> Mapping[str, Any]: ...
+
+    async def send_many(self, records: Sequence[bytes] | RecordBatch, ack: str = "taken") -> None: ...
+
+    async def flush(self, ack: str = "sent") -> None: ...
+
+    async def fetch(self, most_bytes: int) -> list[Delivered]: ...
+
+    def check_failure(self) -> None: ...
+
+    def discard(self) -> None: ...
+
+    async def leave(self, seconds: float) -> None: ...
 
 
 @asynccontextmanager
@@ -46,19 +73,23 @@ async def join(
     interface: str | None = None,
     home: str | PathLike[str] | None = None,
     reads: bool = True,
+    in_process: bool = False,
     leave_timeout: float = LEAVE_SECONDS,
 ) -> AsyncIterator[GroupMember]:
     """Be a member of a group for the length of the block.
 
     `delivery` is `uu`, `rso` or `rto`. With `sender=True` the block begins when the member is in the group and may
     send; without it the block begins at once, the stream begins when a sender is there, and the first `send` makes
-    the member a sender. `name` is what others see beside the random id. `home` (or INTERGROUP_HOME) is the directory
-    that gives this site an identity beyond the life of its process. A member with `reads=False` only sends: what the
-    group delivers to it is dropped, where else it would wait to be read and hold up the senders.
+    the member a sender. `name` is what others see beside the random id. A member with `reads=False` only sends: what
+    the group delivers to it is dropped, where else it would wait to be read.
+
+    The member is run by the site's agent, which is started where none is there; it keeps what is delivered in its log,
+    and those at the site who join the same group share it. `home` (or INTERGROUP_HOME) is the directory of another
+    site than this machine's. With `in_process=True` the member lives in this process, and nothing is kept.
 
     The member leaves the group when the block ends, however it ends; that takes `leave_timeout` seconds at most.
     """
-    member = GroupMember.opened(
+    member = await GroupMember.opened(
         group,
         delivery=delivery,
         sender=sender,
@@ -67,6 +98,7 @@ async def join(
         interface=interface,
         home=home,
         reads=reads,
+        in_process=in_process,
         leave_timeout=leave_timeout,
     )
     try:
@@ -80,28 +112,28 @@ async def join(
 
 
 class GroupMember:
-    """A member of a group, on the event loop of those who use it.
+    """A member of a group, for the tasks of one event loop.
 
-    The loop runs the protocol too: code that blocks it for long makes others think that this member has failed.
+    With `in_process=True` the loop runs the protocol too: code that blocks it for long makes others think that this
+    member has failed.
     """
 
-    def __init__(self, member: Member, *, sender: bool, reads: bool, leave_timeout: float) -> None:
-        endpoint = member.endpoint
-        self.group: str = endpoint.group
-        self.name: str = endpoint.name
-        self.delivery: str = endpoint.service.value
-        self._member = member
-        self._sender = sender
+    def __init__(self, seat: Seat, *, reads: bool, leave_timeout: float) -> None:
+        self.group: str = seat.group
+        self.name: str = seat.name
+        self.delivery: str = seat.delivery
+        self._seat = seat
         self._reads = reads
         self._leave_timeout = leave_timeout
-        self._stream = Stream(endpoint.group, endpoint.service)
+        self._stream = Stream(seat.group, Service(seat.delivery))
+        self._fetched: deque[Delivered] = deque()
         self._batches: Iterator[BatchEvent] = iter(())
         self._records: Iterator[Message] = iter(())
         self._by_record: bool | None = None
         self._turn_at = 0
 
     @classmethod
-    def opened(
+    async def opened(
         cls,
         group: str,
         *,
@@ -112,80 +144,65 @@ class GroupMember:
         interface: str | None,
         home: str | PathLike[str] | None,
         reads: bool,
+        in_process: bool,
         leave_timeout: float,
     ) -> GroupMember:
         """A member that has begun to join."""
-        config = config or Config()
-        if interface is not None:
-            config = dataclasses.replace(config, network=dataclasses.replace(config.network, interface=interface))
-        member = open_live_member(
-            group=_checked(group, "a group's name"),
-            name=_checked(name, "a member's name") if name is not None else default_name(),
-            service=service_of(delivery),
-            config=config,
-            sender=sender,
-            home=home,
-            on_event=None if reads else _drop,
-        )
-        member.start()
-        return cls(member, sender=sender, reads=reads, leave_timeout=leave_timeout)
+        wanted = checked(group, delivery, name, config, interface)
+        seat: Seat
+        if in_process:
+            seat = OwnMember(
+                group,
+                service=wanted.service,
+                sender=sender,
+                name=name if name is not None else default_name(),
+                config=wanted.config,
+                home=home,
+                reads=reads,
+            )
+        else:
+            seat = await AsyncClientMember.opened(
+                group, delivery=delivery, sender=sender, name=name, config=wanted.config, home=home, reads=reads
+            )
+        return cls(seat, reads=reads, leave_timeout=leave_timeout)
 
     @property
     def id(self) -> str:
         """The id of this incarnation, 16 hex digits; a gap begins a new one."""
-        return format_member(self._member.endpoint.me)
+        return self._seat.id
 
     @property
     def state(self) -> str:
-        """Where the membership protocol stands, such as `receiver`, `sender` or `consensus`."""
-        return self._member.endpoint.state
+        """Where the membership protocol stood when last heard of, such as `receiver`, `sender` or `consensus`."""
+        return self._seat.state
 
-    def members(self) -> Members:
+    async def members(self) -> Members:
         """The senders of the last view and the receivers this member has heard of."""
-        endpoint = self._member.endpoint
-        view = endpoint.view
-        senders: tuple[Peer, ...] = ()
-        if view is not None:
-            names = itertools.chain(view.names, itertools.repeat(""))
-            senders = tuple(_peer(member, name) for member, name in zip(view.members, names, strict=False))
-        at = now()
-        told = endpoint.told(at)
-        return Members(
-            group_name=self.group,
-            view_id=str(view.id) if view is not None else None,
-            senders=senders,
-            receivers=tuple(_peer(member, name) for member, name in sorted(endpoint.receivers.items())),
-            count=told.members if told is not None else None,
-            sites=endpoint.roll(at),
-            slowest=told.slowest if told is not None else None,
-            behind_s=max(0.0, at.wall / 1e9 - wall_us(told.upto) / 1e6) if told is not None else None,
-        )
+        return Members.of(self.group, await self._seat.members())
 
     async def joined(self) -> None:
         """Until this member has its first view, in which one that joins as a sender is a sender.
 
         Without any sender in the group there is none.
         """
-        await self._member.installed(as_sender=self._sender)
+        await self._seat.joined()
 
-    async def send(self, value: bytes | bytearray | memoryview) -> None:
+    async def send(self, value: bytes | bytearray | memoryview, *, ack: str = "taken") -> None:
         """Multicast one record.
 
-        Returns when the queue to the group has it, and waits for room there. Raises MessageTooLarge, NoQuorum where
-        the group's quorum forbids sending here, and LocalProtocolError once this member leaves.
+        Returns when the queue to the group has it, and waits for room there; with `ack="sent"` when it left this site,
+        with `ack="delivered"` when the site has delivered it in order and has it in its log. Raises MessageTooLarge,
+        NoQuorum where the group's quorum forbids sending here, and LocalProtocolError once this member leaves.
         """
-        await self._member.send_many([_as_bytes(value)])
+        await self._seat.send_many([as_bytes(value)], ack)
 
-    async def send_many(self, values: Iterable[bytes] | RecordBatch) -> None:
+    async def send_many(self, values: Iterable[bytes] | RecordBatch, *, ack: str = "taken") -> None:
         """Multicast several records in this order; all of them are taken, or none and the error says why."""
-        if isinstance(values, (bytes, bytearray, memoryview, str)):
-            raise LocalProtocolError("send_many takes several records; use send for one")
-        records = values if isinstance(values, RecordBatch) else [_as_bytes(value) for value in values]
-        await self._member.send_many(records)
+        await self._seat.send_many(as_records(values), ack)
 
-    async def flush(self) -> None:
-        """Until all that was accepted has been sent; a group that does not keep up is waited for."""
-        await self._member.sent()
+    async def flush(self, ack: str = "sent") -> None:
+        """Until all that was accepted has come so far; a group that does not keep up is waited for."""
+        await self._seat.flush(ack)
 
     def __aiter__(self) -> AsyncIterator[Event]:
         return self
@@ -217,39 +234,26 @@ class GroupMember:
         What the group delivers meanwhile can still be read, by another task; one that does not read holds nobody up.
         Raises MemberEnded when it took longer than it may and the member was closed anyhow.
         """
-        self._member.begin_to_leave()
-        await self._until_left()
+        await self._seat.leave(self._leave_timeout)
 
     async def abandon(self) -> None:
         """Leave without reading on and without complaints: the block has failed or was cancelled."""
-        self._member.inbox.discard()
+        self._seat.discard()
         try:
             await self.leave()
-        except MemberEnded as error:
+        except IntergroupError as error:
             _log.warning("%s", error)
-
-    async def fetch(self, most_bytes: int) -> list[Delivered]:
-        """What is there to read, waiting for the first; nothing once the stream has ended."""
-        await self._member.inbox.wait()
-        return self._member.inbox.take_ready(most_bytes)
-
-    def translate(self, delivered: Delivered) -> Iterator[BatchEvent]:
-        """The events of something fetched."""
-        return self._stream.events(delivered)
-
-    def check_failure(self) -> None:
-        """Raise what ended the member by itself, if something did."""
-        self._member.check_failure()
 
     async def _next_batch(self) -> BatchEvent | None:
         while True:
             for event in self._batches:
                 return event
-            delivered = await self._member.take()
-            if delivered is None:
-                self.check_failure()
+            if not self._fetched:
+                self._fetched.extend(await self._seat.fetch(FETCH_BYTES))
+            if not self._fetched:
+                self._seat.check_failure()
                 return None
-            self._batches = self.translate(delivered)
+            self._batches = self._stream.events(self._fetched.popleft())
 
     def read_by(self, *, record: bool) -> None:
         """Choose, once, how the stream is read."""
@@ -265,52 +269,3 @@ class GroupMember:
         if now - self._turn_at > TURN_NS:
             await asyncio.sleep(0)
             self._turn_at = time.monotonic_ns()
-
-    async def _until_left(self) -> None:
-        try:
-            async with asyncio.timeout(self._leave_timeout):
-                await self._member.ended()
-        except TimeoutError:
-            unsent = self._member.endpoint.unsent_bytes
-            rest = f", and {unsent} bytes that were accepted are not sent" if unsent else ""
-            raise MemberEnded(
-                f"{self.name} went from group {self.group} without being let go within {self._leave_timeout:g} s{rest}"
-            ) from None
-        finally:
-            self._member.close()
-
-
-def service_of(delivery: str) -> Service:
-    try:
-        return Service(delivery)
-    except ValueError:
-        raise ConfigError(f"delivery is {delivery!r}; it must be uu, rso or rto") from None
-
-
-def default_name() -> str:
-    """Host and process, and a number from the second member of a process on."""
-    number = next(_members_here)
-    base = f"{socket.gethostname()}-{os.getpid()}"
-    return base if number == 1 else f"{base}-{number}"
-
-
-def _checked(name: str, what: str) -> str:
-    if not name or len(name.encode()) > MAX_NAME_BYTES or not name.isprintable():
-        raise ConfigError(f"{what} is {name[:40]!r}; it must be 1 to {MAX_NAME_BYTES} bytes of printable text")
-    return name
-
-
-def _as_bytes(value: object) -> bytes:
-    if isinstance(value, bytes):
-        return value
-    if isinstance(value, (bytearray, memoryview)):
-        return bytes(value)  # the caller may do with its buffer what it likes
-    raise TypeError(f"a record is bytes, not {type(value).__name__}: encode it first")
-
-
-def _peer(member: int, name: str) -> Peer:
-    return Peer(name or f"{member:016x}", f"{member:016x}")
-
-
-def _drop(event: Delivered) -> None:
-    """The application of a member that only sends."""

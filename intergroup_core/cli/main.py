@@ -13,6 +13,7 @@ from intergroup_core import __version__
 from intergroup_core.errors import ConfigError, IntergroupError, LocalProtocolError, NetworkUnavailable
 
 COMMANDS = {
+    "agent": "intergroup_core.cli.agent:agent",
     "bench": "intergroup_core.cli.bench:bench",
     "log": "intergroup_core.cli.log:app",
     "members": "intergroup_core.cli.members:members",
@@ -20,6 +21,7 @@ COMMANDS = {
     "recv": "intergroup_core.cli.recv:recv",
     "send": "intergroup_core.cli.send:send",
     "sim": "intergroup_core.cli.sim:sim",
+    "status": "intergroup_core.cli.status:status",
 }
 """Command: module and the function or typer app in it. A command's imports are paid by those who run it."""
 

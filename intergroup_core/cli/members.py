@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json as encoding
 import sys
 import time
@@ -15,12 +16,16 @@ from intergroup_core.api.blocking import open as open_member
 from intergroup_core.api.events import Members, Peer
 from intergroup_core.cli.ending import EXIT_TIMEOUT, leaving_on_signals, write_line
 from intergroup_core.cli.network import Group, Interface, Peers, Settings, Transport, network_config
+from intergroup_core.client.channel import Kind
+from intergroup_core.client.connection import Connection
+from intergroup_core.errors import AgentUnavailable
 
 REPORTS_HEARD = 2.5
 """Idle times of reports to listen for: each receiver reports once in one of them."""
 CONTROL_HEARD = 4.0
 """Intervals of the control hierarchy in which a newcomer finds its place and hears a coordinator."""
 LOOK_SECONDS = 0.05
+ASK_SECONDS = 10.0
 BEHIND_SECONDS = 1.0
 """A member that is farther behind than this is worth naming."""
 
@@ -34,13 +39,16 @@ def members(
     peers: Peers = "",
     config: Settings = None,
 ) -> None:
-    """Print who sends in a group and who receives, as a receiver that joins for a moment hears it.
+    """Print who sends in a group and who receives, as this site's member knows it, or one that joins for a moment.
 
     Ends with 3 if no sender answered before --timeout; receivers with `--delivery uu` are never heard.
 
     Example: intergroup members prices --json
     """
     settings = network_config(config, interface, transport, peers)
+    if (known := _known_here(group)) is not None:
+        write_line(_object(known, "") if json else _table(known, ""))
+        return
     waiting = Console(stderr=True).status(f"listening to who is in {group}")
     with leaving_on_signals(), waiting, open_member(group, reads=False, config=settings) as member:
         answered = _has_view(member, timeout)
@@ -60,6 +68,19 @@ def members(
             file=sys.stderr,
         )
         raise typer.Exit(EXIT_TIMEOUT)
+
+
+def _known_here(group: str) -> Members | None:
+    """What this site's agent says, where it is in the group for somebody."""
+    try:
+        with Connection.to_agent(start=False) as connection:
+            roster = connection.request(Kind.MEMBERS, [group], ASK_SECONDS)
+    except AgentUnavailable:
+        return None
+    if roster is None:
+        return None
+    found, me = Members.of(group, roster), Peer(*roster["me"])
+    return found if me in found.senders else dataclasses.replace(found, receivers=(*found.receivers, me))
 
 
 def _wait_for_count(member: BlockingMember, seconds: float) -> None:
@@ -84,7 +105,7 @@ def _object(found: Members, me: str) -> str:
             "view_id": found.view_id,
             "senders": [_fields(peer) for peer in found.senders],
             "receivers": [_fields(peer) for peer in found.receivers if peer.id != me],
-            "count": _others(found),
+            "count": _others(found, me),
             "sites": list(found.sites),
             "slowest": found.slowest,
             "behind_s": round(found.behind_s, 3) if found.behind_s is not None else None,
@@ -92,9 +113,9 @@ def _object(found: Members, me: str) -> str:
     )
 
 
-def _others(found: Members) -> int | None:
-    """All that are waited for but this command's own member."""
-    return None if found.count is None else max(0, found.count - 1)
+def _others(found: Members, me: str) -> int | None:
+    """All that are waited for but this command's own member, where it has one."""
+    return None if found.count is None else max(0, found.count - bool(me))
 
 
 def _fields(peer: Peer) -> dict[str, str]:
@@ -110,7 +131,7 @@ def _table(found: Members, me: str) -> str:
     named = {peer.name for peer in found.senders + found.receivers}
     lines += [f"  {'site':<9} {name}" for name in found.sites if name not in named]
     if found.count is not None:
-        lines.append(f"  about {_others(found)} members are waited for")
+        lines.append(f"  about {_others(found, me)} members are waited for")
     if found.behind_s is not None and found.behind_s > BEHIND_SECONDS:
         lines.append(f"  {found.slowest} is {found.behind_s:.1f} s behind")
     return "\n".join(lines)

@@ -35,8 +35,9 @@ def recv(
 ) -> None:
     """Print what is sent to a group, and who sends, a line each.
 
-    Ends with 0 after --count records, with 3 on --timeout, whichever comes first. Slow reading of the output holds up
-    the senders, except with --delivery uu.
+    The site's agent receives, and is started where none is there. Ends with 0 after --count records, with 3 on
+    --timeout, whichever comes first. Who reads the output slowly finds it all in the agent's log; with
+    log.slow_reader = "block" in --config that holds up the senders.
 
     Example: intergroup recv prices --json --count 100 --timeout 60
     """

@@ -19,7 +19,8 @@ from intergroup_core.cli.network import Group, Interface, Name, Peers, Settings,
 from intergroup_core.errors import ConfigError, MessageTooLarge
 
 READ_BYTES = 1 << 16
-LEVELS_TO_COME = ("delivered", "k:N", "majority", "all")
+LEVELS = ("sent", "delivered")
+LEVELS_TO_COME = ("k:N", "majority", "all")
 
 
 def send(
@@ -29,7 +30,7 @@ def send(
         float | None, typer.Option(min=0.001, help="Records a second at most.", show_default="none")
     ] = None,
     ack: Annotated[
-        str, typer.Option(help="When a record counts as sent; `sent` (it left this site) is all there is.")
+        str, typer.Option(help="What to wait for: sent (it left this site) or delivered (and is in this site's log).")
     ] = "sent",
     name: Name = None,
     interface: Interface = None,
@@ -39,15 +40,15 @@ def send(
 ) -> None:
     """Multicast a record per line of standard input or a file.
 
-    At the end of the input it leaves the group, after everything was sent and delivered here. Without room for more
-    it waits: the slowest reader sets the pace.
+    The site's agent sends; it is started where none is there. At the end of the input the command waits for --ack and
+    lets go of the group. Without room for more it waits: a group that does not keep up sets the pace.
 
     Example: printf 'one\\ntwo\\n' | intergroup send prices --name desk-1
     """
-    if ack != "sent":
+    if ack not in LEVELS:
         raise ConfigError(
-            f"--ack is {ack!r}; only sent is possible for now: {', '.join(LEVELS_TO_COME)} need logs, "
-            "which are not built yet"
+            f"--ack is {ack!r}; only {' and '.join(LEVELS)} are possible for now: {', '.join(LEVELS_TO_COME)} need "
+            "what other sites say of their logs, which is not built yet"
         )
     settings = network_config(config, interface, transport, peers)
     with (
@@ -56,7 +57,7 @@ def send(
         open_member(group, sender=True, reads=False, name=name, config=settings) as member,
     ):
         sent = _send_lines(member, _lines(source, settings.group.max_message_bytes), rate)
-        member.flush()
+        member.flush(ack)
         member.leave()
     if sys.stderr.isatty():
         print(f"{sent} record{'s' * (sent != 1)} sent to {group}", file=sys.stderr)

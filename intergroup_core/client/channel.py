@@ -26,19 +26,24 @@ class Kind(IntEnum):
     """What a message is; append only."""
 
     HELLO = 1
+    """Both sides' first word: their version, and who the client is."""
     ANSWER = 2
     FAILURE = 3
-    EVENT = 4
-    OPEN = 5
-    JOINED = 6
-    SEND = 7
-    FLUSH = 8
-    SUBSCRIBE = 9
-    CREDIT = 10
-    MEMBERS = 11
-    CLOSE = 12
-    STATUS = 13
-    STOP = 14
+    OPEN = 4
+    """Be a member of a group, or use the one that this site has."""
+    JOINED = 5
+    """Answered once there is a view, or one with this member among the senders."""
+    SEND = 6
+    FLUSH = 7
+    """Answered once all that this client sent has reached a level."""
+    SUBSCRIBE = 8
+    """Read the log from some place on."""
+    NEXT = 9
+    """So much was read; answered once there is more."""
+    MEMBERS = 10
+    CLOSE = 11
+    STATUS = 12
+    STOP = 13
 
 
 class Said(NamedTuple):

@@ -41,6 +41,11 @@ class SiteDirectories:
         return self.runtime / "agent.lock"
 
     @property
+    def starting(self) -> Path:
+        """Locked by a client that starts the agent."""
+        return self.runtime / "starting.lock"
+
+    @property
     def output(self) -> Path:
         """What an agent that nobody watches says."""
         return self.state / "agent.log"

@@ -90,6 +90,11 @@ class Outbox:
         return bool(self._blocks)
 
     @property
+    def records(self) -> int:
+        """Records that no message has taken."""
+        return sum(len(block.sizes) - block.start for block in self._blocks)
+
+    @property
     def free(self) -> int:
         return max(0, self._limit - self.bytes)
 

@@ -24,13 +24,14 @@ from intergroup_core.effects import (
     Suspect,
 )
 from intergroup_core.endpoint import Endpoint
-from intergroup_core.errors import Backpressure, IntergroupError, LocalProtocolError, MemberEnded
+from intergroup_core.errors import Backpressure, IntergroupError, LocalProtocolError, LogError, MemberEnded
 from intergroup_core.ids import format_member
 from intergroup_core.runtime.alarm import Alarm
 from intergroup_core.runtime.clock import now
 from intergroup_core.runtime.control import ControlRunner
 from intergroup_core.runtime.inbox import Event, Inbox
 from intergroup_core.runtime.listener import Listener
+from intergroup_core.runtime.member_log import MemberLog
 from intergroup_core.runtime.transmitter import Transmitter
 
 _log = logging.getLogger(__name__)
@@ -70,12 +71,14 @@ class Member:
         on_closed: Callable[[], None] | None = None,
         store: StateStore | None = None,
         control: ControlRunner | None = None,
+        log: MemberLog | None = None,
     ) -> None:
         self.endpoint = endpoint
         self._listener = listener
         self._transmitter = transmitter
         self._store = store
         self._control = control
+        self._log = log
         self._loop = asyncio.get_running_loop()
         self._alarm = Alarm(self._loop, self._due)
         self._unsent: deque[tuple[memoryview | bytes, int]] = deque()
@@ -93,6 +96,8 @@ class Member:
         self.failure: Exception | None = None
         """Why the member ended by itself, if it did."""
         self.inbox = Inbox(app_queue_bytes, self._tell_room)
+        if log is not None:
+            log.changed, log.fail = self._log_changed, self._fail
 
     def start(self) -> Self:
         self._loop.add_reader(self._listener.fileno(), self._readable)
@@ -163,6 +168,8 @@ class Member:
         self._transmitter.close()
         if self._store is not None:
             self._store.close()
+        if self._log is not None:
+            self._log.close()
         self._wake(self._room_waiters)
         self._wake(self._view_waiters)
         self._wake(self._sent_waiters)
@@ -263,6 +270,24 @@ class Member:
         self._loop.remove_writer(self._transmitter.fileno())
         self._carry_out(self.endpoint.writable(now()))
 
+    def _log_changed(self) -> None:
+        """The log has kept more, or has room again."""
+        if not self._closed and self._log is not None:
+            self._keep(self._log)
+
+    def _keep(self, log: MemberLog) -> None:
+        try:
+            kept = log.settle()
+        except LogError as error:
+            self._fail(error)
+            return
+        if kept:
+            self._carry_out(self.endpoint.appended(kept, now()))
+
+    def room(self, free: int) -> None:
+        """How much the readers of the log still take."""
+        self._tell_room(free)
+
     def _tell_room(self, free: int) -> None:
         if not self._closed:
             self._carry_out(self.endpoint.room(free, now()))
@@ -321,12 +346,18 @@ class Member:
         try:
             while self._delivered:
                 event = self._delivered.popleft()
+                if self._log is not None:
+                    self._log.append(event)
                 if self._on_event is not None:
                     self._on_event(event)
                 else:
                     self.inbox.put(event)
+        except LogError as error:
+            self._fail(error)
         finally:
             self._handing_over = False
+        if self._log is not None and not self._closed:
+            self._keep(self._log)
         if self._on_event is None and self._left is None:
             self.inbox.settle()
 

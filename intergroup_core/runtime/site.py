@@ -9,6 +9,7 @@ from os import PathLike
 from random import Random, SystemRandom
 
 from intergroup_core.config import Config, HierarchyConfig
+from intergroup_core.delivery.clock import HybridClock
 from intergroup_core.endpoint import Endpoint
 from intergroup_core.errors import LocalProtocolError
 from intergroup_core.hierarchy.process import ControlProcess
@@ -21,6 +22,7 @@ from intergroup_core.runtime.inbox import Event
 from intergroup_core.runtime.interfaces import resolve_interface
 from intergroup_core.runtime.listener import Listener
 from intergroup_core.runtime.member import Member
+from intergroup_core.runtime.member_log import MemberLog
 from intergroup_core.runtime.sockets import open_sockets, within_buffer
 from intergroup_core.site import Site
 
@@ -30,13 +32,17 @@ Network = tuple[HierarchyConfig, str, int]
 """What a control process is configured by: its hierarchy, its interface and how far it reaches."""
 
 
+def network_of(config: Config) -> Network:
+    return config.hierarchy, config.network.interface, config.network.ttl
+
+
 class SiteRunner:
     """Opens members that share the site's clock and its control process, which starts with the first of them."""
 
-    def __init__(self, name: str, home: str | PathLike[str] | None = None) -> None:
+    def __init__(self, name: str, home: str | PathLike[str] | None = None, *, clock: HybridClock | None = None) -> None:
         self._name = name
         self._home = home
-        self._site = Site()
+        self._site = Site(clock=clock)
         self._control: ControlRunner | None = None
         self._network: Network | None = None
 
@@ -51,6 +57,7 @@ class SiteRunner:
         on_event: Callable[[Event], None] | None = None,
         on_closed: Callable[[], None] | None = None,
         listen: type[Listener] = Listener,
+        log: MemberLog | None = None,
     ) -> Member:
         """A member, not started yet, that finds its group and follows its views.
 
@@ -80,6 +87,7 @@ class SiteRunner:
                 site=identity,
                 record=store.load() if store is not None else None,
                 control=control,
+                logged=log is not None,
             )
             undo.pop_all()
         return Member(
@@ -91,6 +99,7 @@ class SiteRunner:
             on_closed=on_closed,
             store=store,
             control=runner,
+            log=log,
         )
 
     def close(self) -> None:
@@ -100,7 +109,7 @@ class SiteRunner:
 
     def _control_for(self, config: Config) -> ControlRunner:
         """The control process of this site; all its members are in one hierarchy."""
-        network = (config.hierarchy, config.network.interface, config.network.ttl)
+        network = network_of(config)
         if self._control is not None:
             if network != self._network:
                 raise LocalProtocolError(

@@ -12,13 +12,14 @@ import json
 import sys
 
 import intergroup_core as ig
+from intergroup_core.api.own_member import OwnMember
 from intergroup_core.cli.rows import json_line
 
 
 async def main(group: str, name: str, interval_ms: float, interface: str) -> None:
     orders = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
-    async with ig.join(group, name=name, sender=True, interface=interface) as member:
+    async with ig.join(group, name=name, sender=True, interface=interface, in_process=True) as member:
         reading = asyncio.create_task(print_events(member))
         stopped = asyncio.Event()
         sending = asyncio.create_task(send_numbers(member, interval_ms, stopped))
@@ -27,7 +28,7 @@ async def main(group: str, name: str, interval_ms: float, interface: str) -> Non
                 stopped.set()
                 say(json.dumps({"kind": "sent", "sender": None, "records": await sending}))
             elif line == b"state\n":
-                say_state(member)
+                await say_state(member)
             elif line == b"leave\n":
                 break
         stopped.set()
@@ -49,11 +50,17 @@ async def send_numbers(member: ig.GroupMember, interval_ms: float, stopped: asyn
     return sent
 
 
-def say_state(member: ig.GroupMember) -> None:
-    counters = member._member.endpoint.counters
-    endpoint = member._member.endpoint
+async def say_state(member: ig.GroupMember) -> None:
+    seat = member._seat
+    assert isinstance(seat, OwnMember)
+    endpoint = seat.member.endpoint
+    counters = endpoint.counters
     told = {"state": member.state, "transitions": counters.transitions, "restarts": counters.restarts}
-    told |= {"buffered": endpoint.buffered_bytes, "sent_bytes": counters.bytes_sent, "count": member.members().count}
+    told |= {
+        "buffered": endpoint.buffered_bytes,
+        "sent_bytes": counters.bytes_sent,
+        "count": (await member.members()).count,
+    }
     say(json.dumps({"kind": "state", "sender": None, "members": None} | told))
 
 

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from intergroup_core.runtime.home import HOME_VARIABLE
 from tests.integration.groups import PATIENCE_SECONDS
+from tests.integration.sites import Sites, sites
 
 INTERGROUP = str(Path(sys.executable).with_name("intergroup"))
 PEER = str(Path(__file__).with_name("peer.py"))
@@ -132,11 +134,12 @@ def _take_interrupts() -> None:
 
 
 class Programs:
-    """Those of one test, none of which outlives it."""
+    """Those of one test, none of which outlives it; those of one host are one site."""
 
-    def __init__(self) -> None:
+    def __init__(self, there: Sites) -> None:
         self._all: list[Program] = []
         self._changed = asyncio.Event()
+        self._sites = there
 
     async def start(self, name: str, *command: str, within: tuple[str, ...] = ()) -> Program:
         process = await asyncio.create_subprocess_exec(
@@ -146,11 +149,16 @@ class Programs:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             limit=_LINE_LIMIT,
+            env=self.environment(within),
             preexec_fn=_take_interrupts,
         )
         program = Program(name, process, self._changed, orders=PEER in command)
         self._all.append(program)
         return program
+
+    def environment(self, host: object = ()) -> dict[str, str]:
+        """Of a program on a host, which is a site."""
+        return os.environ | {HOME_VARIABLE: str(self._sites.home(host))}
 
     async def recv(self, group: str, *options: str, interface: str = "lo", within: tuple[str, ...] = ()) -> Program:
         command = (INTERGROUP, "recv", group, "--json", "--interface", interface, *options)
@@ -191,11 +199,12 @@ class Programs:
 
 @asynccontextmanager
 async def programs() -> AsyncIterator[Programs]:
-    started = Programs()
-    try:
-        yield started
-    finally:
-        await started.end()
+    with sites() as there:
+        started = Programs(there)
+        try:
+            yield started
+        finally:
+            await started.end()
 
 
 SAME = ("kind", "sender", "seq", "record", "value", "view_id", "members")

@@ -15,8 +15,10 @@ import pytest
 
 import intergroup_core as ig
 from intergroup_core.cli.rows import COLUMNS
+from intergroup_core.runtime.home import HOME_VARIABLE
 from tests.integration.groups import PATIENCE_SECONDS, a_group_name
 from tests.integration.processes import INTERGROUP, Programs, programs
+from tests.integration.sites import sites
 
 
 def play(scenario: Callable[[Programs], Awaitable[None]]) -> None:
@@ -29,7 +31,15 @@ def play(scenario: Callable[[Programs], Awaitable[None]]) -> None:
 
 def run(*arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     command = [INTERGROUP, *arguments, "--interface", "lo"]
-    return subprocess.run(command, input=given, capture_output=True, timeout=PATIENCE_SECONDS, check=False)
+    with sites() as there:
+        return subprocess.run(
+            command,
+            input=given,
+            capture_output=True,
+            timeout=PATIENCE_SECONDS,
+            check=False,
+            env=os.environ | {HOME_VARIABLE: str(there.home())},
+        )
 
 
 def test_lines_sent_here_are_lines_received_there() -> None:
@@ -69,7 +79,7 @@ def test_a_file_is_sent_at_a_rate(tmp_path: Path) -> None:
 
     async def scenario(started: Programs) -> None:
         group = a_group_name()
-        async with ig.join(group, name="watch", interface="lo") as watch:
+        async with ig.join(group, name="watch", interface="lo", in_process=True) as watch:
             sender = await started.start(
                 *("send", INTERGROUP, "send", group, "--file", str(tmp_path / "lines"), "--rate", "100"),
                 *("--interface", "lo"),
@@ -85,7 +95,7 @@ def test_a_reader_that_is_there_first_misses_nothing() -> None:
     async def scenario(started: Programs) -> None:
         group = a_group_name()
         readers = [await started.recv(group, "--count", "200", "--delivery", each) for each in ("rto", "rso")]
-        async with ig.join(group, sender=True, name="desk", interface="lo") as desk:
+        async with ig.join(group, sender=True, name="desk", interface="lo", in_process=True) as desk:
             await started.until(lambda: all(reader.views for reader in readers))
             await desk.send_many([b"\xff%d" % number for number in range(200)])
             for reader in readers:
@@ -141,11 +151,17 @@ def test_a_reader_of_the_output_that_goes_away_ends_it_quietly() -> None:
         group = a_group_name()
         read_end, write_end = os.pipe()
         reader = await asyncio.create_subprocess_exec(
-            *(INTERGROUP, "recv", group, "--interface", "lo"), stdout=write_end, stderr=asyncio.subprocess.PIPE
+            *(INTERGROUP, "recv", group, "--interface", "lo"),
+            stdout=write_end,
+            stderr=asyncio.subprocess.PIPE,
+            env=started.environment(),
         )
         os.close(write_end)
         try:
-            async with asyncio.timeout(PATIENCE_SECONDS), ig.join(group, sender=True, name="d", interface="lo") as desk:
+            async with (
+                asyncio.timeout(PATIENCE_SECONDS),
+                ig.join(group, sender=True, name="d", interface="lo", in_process=True) as desk,
+            ):
                 loop = asyncio.get_running_loop()
                 first = await loop.run_in_executor(None, os.read, read_end, 1_000)
                 assert b"-- view: d" in first
@@ -165,8 +181,8 @@ def test_members_are_listed_by_name_and_id() -> None:
     async def scenario(started: Programs) -> None:
         group = a_group_name()
         async with (
-            ig.join(group, sender=True, name="anna", interface="lo") as anna,
-            ig.join(group, name="carl", interface="lo") as carl,
+            ig.join(group, sender=True, name="anna", interface="lo", in_process=True) as anna,
+            ig.join(group, name="carl", interface="lo", in_process=True) as carl,
         ):
             await carl.joined()
             listing = await started.start("members", INTERGROUP, "members", group, "--json", "--interface", "lo")
@@ -174,7 +190,7 @@ def test_members_are_listed_by_name_and_id() -> None:
             (found,) = listing.rows
             assert found["senders"] == [{"name": "anna", "id": anna.id}]
             assert found["receivers"] == [{"name": "carl", "id": carl.id}]
-            assert (found["group_name"], found["view_id"]) == (group, anna.members().view_id)
+            assert (found["group_name"], found["view_id"]) == (group, (await anna.members()).view_id)
             assert found["count"] == 2
 
     play(scenario)

@@ -17,7 +17,7 @@ from tests.integration.groups import PATIENCE_SECONDS, a_group_name, loopback
 
 # Nobody has to wait long for an answer inside one process.
 SOON = {"membership": {"bootstrap_wait_ms": 60, "linger_ms": 60}}
-LO: dict[str, Any] = {"config": loopback(**SOON)}
+LO: dict[str, Any] = {"config": loopback(**SOON), "in_process": True}
 
 
 def play(scenario: Callable[[], Awaitable[None]]) -> None:
@@ -68,7 +68,7 @@ def test_what_senders_send_everybody_reads_in_one_order() -> None:
             assert [m.value for m in first if m.sender == "anna"] == [f"a{n}".encode() for n in range(50)]
             assert [m.position for m in first] == sorted(m.position for m in first)
             assert {(m.sender, m.sender_id) for m in first} == {("anna", anna.id), ("bert", bert.id)}
-            assert {m.view_id for m in first} == {carl.members().view_id}
+            assert {m.view_id for m in first} == {(await carl.members()).view_id}
 
     play(scenario)
 
@@ -76,7 +76,7 @@ def test_what_senders_send_everybody_reads_in_one_order() -> None:
 def test_one_alone_is_in_the_group_and_reads_itself() -> None:
     async def scenario() -> None:
         async with ig.join(a_group_name(), sender=True, name="anna", **LO) as anna:
-            assert [peer.name for peer in anna.members().senders] == ["anna"]
+            assert [peer.name for peer in (await anna.members()).senders] == ["anna"]
             assert anna.state == "sender"
             await anna.send(bytearray(b"alone"))
             (message,) = await read_until(anna, bool)
@@ -93,10 +93,11 @@ def test_members_names_senders_and_receivers() -> None:
             ig.join(group, name="carl", **LO) as carl,
         ):
             await view_of(carl, "anna")
-            while not anna.members().receivers:
+            while not (await anna.members()).receivers:
                 await asyncio.sleep(0.01)
-            assert anna.members().receivers == (ig.Peer("carl", carl.id),)
-            assert carl.members().senders == anna.members().senders == (ig.Peer("anna", anna.id),)
+            assert (await anna.members()).receivers == (ig.Peer("carl", carl.id),)
+            senders = [(await member.members()).senders for member in (anna, carl)]
+            assert senders[0] == senders[1] == (ig.Peer("anna", anna.id),)
 
     play(scenario)
 
@@ -189,7 +190,7 @@ def test_batches_are_whole_messages() -> None:
 def test_one_that_only_sends_is_not_held_up_by_what_it_does_not_read() -> None:
     async def scenario() -> None:
         config = loopback(network={"app_queue_bytes": 65_536}, **SOON)
-        async with ig.join(a_group_name(), sender=True, reads=False, config=config) as anna:
+        async with ig.join(a_group_name(), sender=True, reads=False, config=config, in_process=True) as anna:
             for _ in range(50):
                 await anna.send(bytes(100_000))
             await anna.flush()
@@ -203,7 +204,7 @@ def test_leaving_is_not_held_up_by_what_was_not_read() -> None:
     async def scenario() -> None:
         config = loopback(network={"app_queue_bytes": 65_536}, **SOON)
         group = a_group_name()
-        async with ig.join(group, sender=True, config=config) as anna:
+        async with ig.join(group, sender=True, config=config, in_process=True) as anna:
             sending = asyncio.create_task(send_all(anna, [bytes(50_000)] * 40))
             await sending
         assert [event async for event in anna], "what was delivered before the limit is still there"
@@ -268,10 +269,11 @@ def test_too_few_sites_may_not_send_and_what_they_agreed_on_is_kept(tmp_path: Pa
     async def scenario() -> None:
         group = a_group_name()
         config = loopback(group={"quorum": "2"}, **SOON)
-        async with ig.join(group, sender=True, name="anna", config=config, home=tmp_path / "a") as anna:
+        own = {"config": config, "in_process": True}
+        async with ig.join(group, sender=True, name="anna", home=tmp_path / "a", **own) as anna:
             with pytest.raises(ig.NoQuorum, match="no quorum"):
                 await anna.send(b"alone")
-            async with ig.join(group, sender=True, name="bert", config=config, home=tmp_path / "b") as bert:
+            async with ig.join(group, sender=True, name="bert", home=tmp_path / "b", **own) as bert:
                 await view_of(bert, "anna", "bert")
                 await bert.send(b"together")
                 assert [message.value for message in await read_until(anna, bool)] == [b"together"]
@@ -327,7 +329,7 @@ def test_a_script_that_forgets_to_close_leaves_at_its_end() -> None:
     group = a_group_name()
     program = (
         "import intergroup_core as ig\n"
-        f"member = ig.open({group!r}, sender=True, name='bert', interface='lo')\n"
+        f"member = ig.open({group!r}, sender=True, name='bert', interface='lo', in_process=True)\n"
         "member.send(b'bye')\n"
     )
     with ig.open(group, sender=True, name="anna", **LO) as anna:

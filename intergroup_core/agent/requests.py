@@ -1,0 +1,102 @@
+"""What clients may ask for, checked: a body that does not fit is refused before anything is done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from intergroup_core.agent.reading import SlowReader
+from intergroup_core.agent.sending import Ack
+from intergroup_core.config import Config
+from intergroup_core.errors import ChannelBroken, ConfigError
+from intergroup_core.ids import Service
+from intergroup_core.wire.records import RecordBatch
+
+MAX_NAME_BYTES = 255
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenRequest:
+    """Use a group."""
+
+    group: str
+    service: Service
+    sender: bool
+    name: str | None
+    config: Config
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendRequest:
+    """Multicast records."""
+
+    handle: int
+    records: RecordBatch
+    ack: Ack
+
+
+def open_request(body: Any) -> OpenRequest:
+    match body:
+        case {"group": str(group), "delivery": str(delivery), "sender": bool(sender), "config": Mapping() as settings}:
+            name = body.get("name")
+            if name is not None:
+                name = checked_name(name, "a member's name")
+            return OpenRequest(
+                group=checked_name(group, "a group's name"),
+                service=service_of(delivery),
+                sender=sender,
+                name=name,
+                config=Config.from_mapping(settings),
+            )
+    raise ChannelBroken(f"this does not open a group: {body!r:.200}")
+
+
+def send_request(body: Any) -> SendRequest:
+    match body:
+        case [int(handle), bytes(sizes), bytes(data), str(ack)] if len(sizes) % 4 == 0:
+            offsets = np.zeros(len(sizes) // 4 + 1, dtype=np.int64)
+            np.cumsum(np.frombuffer(sizes, dtype="<u4"), out=offsets[1:], dtype=np.int64)
+            if offsets[-1] == len(data):
+                records = RecordBatch(offsets, np.frombuffer(data, dtype=np.uint8))
+                return SendRequest(handle=handle, records=records, ack=ack_of(ack))
+    raise ChannelBroken("what came to be sent is no list of records")
+
+
+def ack_of(level: Any) -> Ack:
+    try:
+        return Ack(level)
+    except ValueError:
+        allowed = ", ".join(ack.value for ack in Ack)
+        raise ConfigError(f"ack is {level!r:.40}; it must be one of {allowed}") from None
+
+
+def slow_reader_of(policy: Any) -> SlowReader:
+    try:
+        return SlowReader(policy)
+    except ValueError:
+        allowed = ", ".join(each.value for each in SlowReader)
+        raise ConfigError(f"slow_reader is {policy!r:.40}; it must be one of {allowed}") from None
+
+
+def service_of(delivery: str) -> Service:
+    try:
+        return Service(delivery)
+    except ValueError:
+        raise ConfigError(f"delivery is {delivery!r:.40}; it must be uu, rso or rto") from None
+
+
+def checked_name(name: Any, what: str) -> str:
+    if not isinstance(name, str) or not name or len(name.encode()) > MAX_NAME_BYTES or not name.isprintable():
+        raise ConfigError(f"{what} is {name!r:.42}; it must be 1 to {MAX_NAME_BYTES} bytes of printable text")
+    return name
+
+
+def handle_of(body: Any) -> int:
+    """The handle that a request begins with."""
+    match body:
+        case [int(handle), *_] | int(handle):
+            return handle
+    raise ChannelBroken(f"a request names no handle: {body!r:.100}")

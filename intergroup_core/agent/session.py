@@ -1,0 +1,290 @@
+"""One client's conversation with the agent: its requests, and what it holds until it goes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, assert_never
+
+from intergroup_core.agent.reading import Reading
+from intergroup_core.agent.requests import (
+    OpenRequest,
+    SendRequest,
+    ack_of,
+    handle_of,
+    open_request,
+    send_request,
+    service_of,
+    slow_reader_of,
+)
+from intergroup_core.agent.sending import Ack, Sending
+from intergroup_core.agent.stream import Stream
+from intergroup_core.agent.streams import Streams
+from intergroup_core.client.channel import VERSION, Kind, Said, encode, encode_failure
+from intergroup_core.errors import (
+    Backpressure,
+    ChannelBroken,
+    ConfigError,
+    IntergroupError,
+    LocalProtocolError,
+    MemberEnded,
+)
+from intergroup_core.ids import Service, format_member
+from intergroup_core.runtime.clock import now
+from intergroup_core.runtime.roster import roster_of
+from intergroup_core.version import VERSION as PACKAGE
+
+_log = logging.getLogger(__name__)
+
+MAX_UNSENT_BYTES = 128_000_000
+"""Of one client that the group has not taken yet; a client that waits for its answers has far less."""
+MAX_HANDLES = 1_000
+LEAVE_SECONDS = 10.0
+"""How long a member may take to leave when nobody says otherwise."""
+
+
+@dataclass(slots=True, eq=False)
+class Handle:
+    """A client's use of a group."""
+
+    stream: Stream
+    opened: OpenRequest
+    sending: Sending | None = None
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Sends of one handle go out in the order they came."""
+
+
+class Session:
+    """Answers requests as they can be answered, in any order; sends of one handle keep theirs."""
+
+    def __init__(self, streams: Streams, status: Callable[[], dict[str, Any]], stop: Callable[[], None]) -> None:
+        self._streams = streams
+        self._status = status
+        self._stop = stop
+        self._handles: dict[int, Handle] = {}
+        self._readings: dict[int, tuple[Stream, Reading]] = {}
+        self._unsent_bytes = 0
+        self.pid = 0
+        self.greeted = False
+
+    @property
+    def handles(self) -> int:
+        return len(self._handles)
+
+    async def answer(self, said: Said) -> bytes:
+        """What to say to a request, an error included."""
+        try:
+            return encode(Kind.ANSWER, said.number, await self._answer(said))
+        except IntergroupError as error:
+            return encode_failure(said.number, error)
+
+    async def _answer(self, said: Said) -> Any:
+        if not self.greeted and said.kind is not Kind.HELLO:
+            raise ChannelBroken("a conversation begins with who is there; this client did not say")
+        match said.kind:
+            case Kind.HELLO:
+                return self._greet(said.body)
+            case Kind.OPEN:
+                return self._open(said.number, open_request(said.body))
+            case Kind.JOINED:
+                return await self._joined(self._handle(handle_of(said.body)))
+            case Kind.SEND:
+                return await self._send(send_request(said.body))
+            case Kind.FLUSH:
+                return await self._flush(said.body)
+            case Kind.SUBSCRIBE:
+                return self._subscribe(said.number, said.body)
+            case Kind.NEXT:
+                return await self._next(said.body)
+            case Kind.MEMBERS:
+                return self._members(said.body)
+            case Kind.CLOSE:
+                return await self._close(said.body)
+            case Kind.STATUS:
+                return self._status()
+            case Kind.STOP:
+                return self._stop()
+            case Kind.ANSWER | Kind.FAILURE:
+                raise ChannelBroken("a client asks, it does not answer")
+            case _:
+                assert_never(said.kind)
+
+    def _greet(self, body: Any) -> Any:
+        match body:
+            case [int(version), int(pid)]:
+                if version != VERSION:
+                    raise ConfigError(
+                        f"this site's agent (intergroup {PACKAGE}) speaks version {VERSION} of the local channel, "
+                        f"the client {version}; end it with `intergroup agent --stop`, and start again"
+                    )
+                self.greeted, self.pid = True, pid
+                return [VERSION, PACKAGE]
+        raise ChannelBroken(f"a client said who it is in words that are not known: {body!r:.100}")
+
+    def _open(self, number: int, wanted: OpenRequest) -> Any:
+        if len(self._handles) >= MAX_HANDLES:
+            raise LocalProtocolError(f"this client has {MAX_HANDLES} groups open; close one first")
+        stream = self._streams.open(wanted.group, wanted.service, wanted.name, wanted.config, sender=wanted.sender)
+        handle = Handle(stream, wanted)
+        stream.leases.add(handle)
+        self._handles[number] = handle
+        if wanted.sender:
+            self._sender(handle)
+        return self._described(number, handle)
+
+    def _described(self, number: int, handle: Handle) -> dict[str, Any]:
+        member = handle.sending.member if handle.sending is not None else handle.stream.member
+        endpoint = member.endpoint
+        return {
+            "handle": number,
+            "name": endpoint.name,
+            "id": format_member(endpoint.me),
+            "state": endpoint.state,
+        }
+
+    def _handle(self, number: int) -> Handle:
+        handle = self._handles.get(number)
+        if handle is None:
+            raise LocalProtocolError("this member is closed; open another one")
+        return handle
+
+    def _sender(self, handle: Handle) -> Sending:
+        if handle.sending is None:
+            handle.stream.check()
+            handle.sending = self._streams.sending(handle.stream, handle.opened.name)
+            handle.sending.users += 1
+        return handle.sending
+
+    def _members(self, body: Any) -> Any:
+        """Who is in a group that this client uses, or in one that somebody here does: None where nobody does."""
+        match body:
+            case [str(group)]:
+                stream = self._streams.of_group(group)
+                return roster_of(stream.member.endpoint, now()) if stream is not None else None
+        handle = self._handle(handle_of(body))
+        member = handle.sending.member if handle.sending is not None else handle.stream.member
+        return roster_of(member.endpoint, now())
+
+    async def _joined(self, handle: Handle) -> Any:
+        member = handle.sending.member if handle.sending is not None else handle.stream.member
+        await member.installed(as_sender=handle.opened.sender)
+        if member is not handle.stream.member:
+            await handle.stream.member.installed()
+        return {"id": format_member(member.endpoint.me), "state": member.endpoint.state}
+
+    async def _send(self, wanted: SendRequest) -> None:
+        handle = self._handle(wanted.handle)
+        self._check_ack(handle, wanted.ack)
+        size = len(wanted.records.data)
+        if self._unsent_bytes and self._unsent_bytes + size > MAX_UNSENT_BYTES:
+            raise Backpressure(f"{self._unsent_bytes} bytes of this client wait for the group; wait for their answers")
+        self._unsent_bytes += size
+        try:
+            async with handle.turn:
+                sending = self._sender(handle)
+                count = await sending.send(wanted.records)
+        finally:
+            self._unsent_bytes -= size
+        await sending.reached(wanted.ack, count)
+
+    async def _flush(self, body: Any) -> None:
+        match body:
+            case [int(number), level]:
+                handle, ack = self._handle(number), ack_of(level)
+                self._check_ack(handle, ack)
+                async with handle.turn:
+                    sending = handle.sending
+                if sending is not None:
+                    await sending.reached(ack, sending.offered)
+                return
+        raise ChannelBroken(f"a request to flush names no level: {body!r:.100}")
+
+    @staticmethod
+    def _check_ack(handle: Handle, ack: Ack) -> None:
+        if ack is Ack.DELIVERED and handle.stream.service is Service.UU:
+            raise ConfigError("delivery uu promises nothing of what it delivers; ask for ack sent, or use rso or rto")
+
+    def _subscribe(self, number: int, body: Any) -> Any:
+        match body:
+            case [str(group), str(delivery), policy]:
+                if len(self._readings) >= MAX_HANDLES:
+                    raise LocalProtocolError(f"this client reads {MAX_HANDLES} streams; close one first")
+                stream = self._streams.there(group, service_of(delivery))
+                policy = slow_reader_of(policy if policy is not None else stream.config.log.slow_reader)
+                reading = stream.read(self.pid, policy)
+                self._readings[number] = stream, reading
+                return {"handle": number, "path": str(stream.directory), "entry": reading.entry}
+        raise ChannelBroken(f"a request to read is not understood: {body!r:.100}")
+
+    async def _next(self, body: Any) -> Any:
+        match body:
+            case [int(number), int(entry)] if number in self._readings:
+                stream, reading = self._readings[number]
+                skips = reading.skips
+                await stream.next(reading, entry)
+                failure = stream.member.failure
+                return {
+                    "entry": reading.entry,
+                    "stop": stream.log.kept,
+                    "skipped": reading.skips > skips,
+                    "ended": stream.ended or number not in self._readings,
+                    "failure": str(failure) if failure is not None else None,
+                    "id": format_member(stream.member.endpoint.me),
+                }
+        raise ChannelBroken(f"a reader did not say how far it is: {body!r:.100}")
+
+    async def _close(self, body: Any) -> Any:
+        match body:
+            case [int(number), float() | int() as seconds]:
+                if number in self._readings:
+                    stream, reading = self._readings.pop(number)
+                    stream.end_reading(reading)
+                    return {"stop": stream.log.kept}
+                handle = self._handle(number)
+                del self._handles[number]
+                await self._release(handle, float(seconds))
+                return {"stop": handle.stream.log.kept}
+        raise ChannelBroken(f"a request to close is not understood: {body!r:.100}")
+
+    async def _release(self, handle: Handle, seconds: float = LEAVE_SECONDS) -> None:
+        """Let go of a group; whoever is the last to use a member makes it leave."""
+        stream, sending = handle.stream, handle.sending
+        if sending is not None:
+            sending.users -= 1
+            if sending is not stream.sending and not sending.users:
+                await self._end_sender(stream, sending, seconds)
+            elif not sending.member.closed and len(stream.leases) > 1:
+                with suppress(MemberEnded, TimeoutError, LocalProtocolError):
+                    async with asyncio.timeout(seconds):
+                        await sending.member.sent()
+        stream.leases.discard(handle)
+        if not stream.leases:
+            await self._streams.leave(stream, seconds)
+
+    async def _end_sender(self, stream: Stream, sending: Sending, seconds: float) -> None:
+        member = sending.member
+        member.begin_to_leave()
+        try:
+            async with asyncio.timeout(seconds):
+                await member.ended()
+        except TimeoutError:
+            raise MemberEnded(
+                f"{member.endpoint.name} went from group {stream.group} without being let go within {seconds:g} s"
+            ) from None
+        finally:
+            member.close()
+            self._streams.forget_sender(stream, sending)
+
+    async def end(self) -> None:
+        """The client is gone: nobody waits for it any more."""
+        for stream, reading in self._readings.values():
+            stream.end_reading(reading)
+        handles, self._handles = list(self._handles.values()), {}
+        for handle in handles:
+            try:
+                await self._release(handle)
+            except IntergroupError as error:
+                _log.warning("%s", error)

@@ -1,0 +1,234 @@
+"""A group's member at this site by one service, its log, and those who read it or send through it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from intergroup_core.agent.reading import Lengths, Reading, SlowReader
+from intergroup_core.agent.sending import Sending
+from intergroup_core.config import Config
+from intergroup_core.effects import Gap
+from intergroup_core.errors import LogError, MemberEnded
+from intergroup_core.ids import Service
+from intergroup_core.log.entry import ENTRY_BYTES
+from intergroup_core.log.retention import Limits, removable
+from intergroup_core.log.writer import Durability, LogWriter
+from intergroup_core.runtime.clock import now
+from intergroup_core.runtime.disk import FileDisk
+from intergroup_core.runtime.inbox import Event
+from intergroup_core.runtime.member import Member
+from intergroup_core.runtime.member_log import MemberLog
+from intergroup_core.wire.chunk import Chunk
+
+_log = logging.getLogger(__name__)
+
+Opener = Callable[[MemberLog, Callable[[], None]], Member]
+"""Opens the member whose log this is; the second is called when the member is closed."""
+
+
+class Stream:
+    """What one site has of one group by one service."""
+
+    def __init__(
+        self, *, group: str, service: Service, config: Config, disk: FileDisk, writer: LogWriter, open_member: Opener
+    ) -> None:
+        self.group, self.service, self.config = group, service, config
+        self.leases: set[object] = set()
+        self._disk = disk
+        self._writer = writer
+        self._lengths = Lengths()
+        self._readings: set[Reading] = set()
+        self._senders: list[Sending] = []
+        self._grown = 0
+        self._refusal = ""
+        self._crowded = False
+        self._free = config.network.app_queue_bytes
+        self._tasks: set[asyncio.Task[None]] = set()
+        durability = Durability[config.log.durability.upper()]
+        self.log = MemberLog(writer, durability, self, release=disk.close)
+        self.member = open_member(self.log, self._closed)
+        self.sending = Sending(self.member)
+        self._senders.append(self.sending)
+
+    @property
+    def directory(self) -> Path:
+        """Where readers find the log."""
+        return Path(self._disk.where)
+
+    @property
+    def name(self) -> str:
+        return self.member.endpoint.name
+
+    @property
+    def ended(self) -> bool:
+        return self.member.closed
+
+    def check(self) -> None:
+        """Refuse to go on with a member that is out of its group."""
+        self.member.check_failure()
+        if self.member.closed:
+            raise MemberEnded(f"{self.name} has left group {self.group}; join it again")
+
+    # Those who use it
+
+    def add_sender(self, sending: Sending) -> None:
+        """A member with a name of its own: what it sends comes back through this log."""
+        self._senders.append(sending)
+
+    def remove_sender(self, sending: Sending) -> None:
+        self._senders.remove(sending)
+
+    def read(self, pid: int, policy: SlowReader) -> Reading:
+        """Begin to read at the end of what is kept."""
+        reading = Reading(pid, policy, self.log.kept)
+        self._readings.add(reading)
+        return reading
+
+    async def next(self, reading: Reading, entry: int) -> None:
+        """A reader has read everything below an entry; until there is more, or there will be none."""
+        reading.entry = max(reading.entry, min(entry, self.log.kept))
+        self._measure()
+        while reading.entry >= self.log.kept and not self.ended and reading in self._readings:
+            await reading.more()
+        if reading.policy is SlowReader.GAP and not self.ended:
+            self._skip(reading)
+
+    def end_reading(self, reading: Reading) -> None:
+        self._readings.discard(reading)
+        reading.wake()
+        self._measure()
+
+    def _skip(self, reading: Reading) -> None:
+        behind = self._lengths.behind(reading.entry)
+        if behind > self.config.log.reader_bytes:
+            reading.skips += 1
+            reading.skipped_bytes += behind
+            reading.entry = self.log.kept
+
+    # What the log says
+
+    def appended(self, entry: int, event: Event) -> None:
+        self._grown += ENTRY_BYTES
+        if isinstance(event, Chunk):
+            self._grown += event.nbytes
+            for sending in self._senders:
+                sending.appended(entry, event)
+        elif isinstance(event, Gap):
+            self.sending.skipped(event.reason)
+
+    def kept(self, stop: int) -> None:
+        self._lengths.grew(stop, self._grown)
+        self._grown = 0
+        for sending in self._senders:
+            sending.kept(stop)
+        for reading in self._readings:
+            reading.wake()
+        self._measure()
+
+    def refused(self, reason: str) -> None:
+        self._refusal = reason
+        self._measure()
+
+    # How much more is taken
+
+    def _measure(self) -> None:
+        """Tell the group how much room there is: none on a full disk, and what slow readers leave."""
+        readings = [reading for reading in self._readings if reading.policy is not SlowReader.SPILL]
+        self._lengths.forget(min((reading.entry for reading in readings), default=self.log.kept))
+        held = max(
+            (self._lengths.behind(reading.entry) for reading in readings if reading.policy is SlowReader.BLOCK),
+            default=0,
+        )
+        free = min(self.config.network.app_queue_bytes, max(0, self.config.log.reader_bytes - held))
+        if self._refusal or self._crowded:
+            free = 0
+        if free != self._free and not self.ended:
+            self._free = free
+            # Not at once: this may be in the midst of what the member does.
+            asyncio.get_running_loop().call_soon(self._tell_room, free)
+
+    def _tell_room(self, free: int) -> None:
+        if free == self._free and not self.ended:
+            self.member.room(free)
+
+    def retain(self) -> None:
+        """Remove what is beyond the limits and what nobody who is here still reads."""
+        log = self.config.log
+        limits = Limits(bytes=log.retention_bytes, age_ns=round(log.retention_s * 1e9))
+        floor = min((reading.entry for reading in self._readings), default=None)
+        if self._writer.syncing or self.ended:
+            return
+        try:
+            gone = removable(
+                self._writer.manifest.sealed,
+                limits=limits,
+                now=now(),
+                active_bytes=self._writer.active.totals.size,
+                floor=floor,
+            )
+            self._writer.remove(gone)
+        except LogError as error:
+            _log.error("the log in %s could not be cut back: %s", self._disk.where, error)
+        self._crowded = self._bytes() > limits.bytes + log.segment_bytes
+        self._measure()
+
+    def _bytes(self) -> int:
+        return sum(segment.size for segment in self._writer.manifest.sealed) + self._writer.active.totals.size
+
+    # How it ends
+
+    async def leave(self, seconds: float) -> None:
+        """Out of the group, after all that was accepted is sent; MemberEnded where that takes too long."""
+        self.member.begin_to_leave()
+        try:
+            async with asyncio.timeout(seconds):
+                await self.member.ended()
+        except TimeoutError:
+            raise MemberEnded(
+                f"{self.name} went from group {self.group} without being let go within {seconds:g} s"
+            ) from None
+        finally:
+            self.member.close()
+
+    def _closed(self) -> None:
+        for sending in self._senders:
+            sending.ended()
+        for reading in self._readings:
+            reading.wake()
+
+    def status(self) -> dict[str, Any]:
+        endpoint = self.member.endpoint
+        return {
+            "group": self.group,
+            "delivery": self.service.value,
+            "name": self.name,
+            "id": f"{endpoint.me:016x}",
+            "state": endpoint.state,
+            "clients": len(self.leases),
+            "unsent_bytes": endpoint.unsent_bytes,
+            "unstable_bytes": endpoint.buffered_bytes,
+            "failure": str(self.member.failure) if self.member.failure is not None else None,
+            "log": {
+                "path": self._disk.where,
+                "durability": self.config.log.durability,
+                "first": self._writer.manifest.first,
+                "stop": self.log.kept,
+                "bytes": self._bytes(),
+                "refusal": self._refusal or ("readers hold more than the log may have" if self._crowded else None),
+            },
+            "readers": [
+                {
+                    "pid": reading.pid,
+                    "slow_reader": reading.policy.value,
+                    "behind_entries": self.log.kept - reading.entry,
+                    "skips": reading.skips,
+                    "skipped_bytes": reading.skipped_bytes,
+                    "blocks": reading.policy is SlowReader.BLOCK and not self._free,
+                }
+                for reading in self._readings
+            ],
+        }

@@ -1,0 +1,224 @@
+"""The streams of a site: one for each group and service that somebody uses, opened on first use."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from random import SystemRandom
+
+from intergroup_core.agent.sending import Sending
+from intergroup_core.agent.stream import Stream
+from intergroup_core.client.directories import SiteDirectories
+from intergroup_core.config import Config
+from intergroup_core.delivery.clock import HybridClock
+from intergroup_core.errors import ConfigError, IntergroupError, LocalProtocolError
+from intergroup_core.ids import Service, timestamp_at
+from intergroup_core.log.writer import Durability, create_log, open_log
+from intergroup_core.runtime.clock import now
+from intergroup_core.runtime.disk import FileDisk
+from intergroup_core.runtime.inbox import Event
+from intergroup_core.runtime.member import Member
+from intergroup_core.runtime.member_log import MemberLog
+from intergroup_core.runtime.site import Network, SiteRunner, network_of
+
+_log = logging.getLogger(__name__)
+
+Key = tuple[str, Service]
+
+
+class Streams:
+    """Members that share the site's clock and, one of each group, its control process."""
+
+    def __init__(self, name: str, directories: SiteDirectories) -> None:
+        self._name = name
+        self._directories = directories
+        self._clock = HybridClock()
+        self._runners: dict[Network, SiteRunner] = {}
+        self._taken: set[tuple[Network, str]] = set()
+        self._streams: dict[Key, Stream] = {}
+        self._named: dict[tuple[Key, str], Sending] = {}
+        self._lingering: set[asyncio.Task[None]] = set()
+
+    def __iter__(self) -> Iterator[Stream]:
+        return iter(list(self._streams.values()))
+
+    def __len__(self) -> int:
+        return len(self._streams)
+
+    def open(self, group: str, service: Service, name: str | None, config: Config, *, sender: bool) -> Stream:
+        """The stream of a group, there or new; it carries the name that its first user gave it."""
+        stream = self._streams.get((group, service))
+        if stream is not None and not stream.ended:
+            difference = stream.config.difference(config)
+            if difference is not None:
+                raise ConfigError(
+                    f"this site is in group {group} already, with other settings: {difference}; give the same, or keep "
+                    "this member in its own process (in_process=True)"
+                )
+            return stream
+        stream = self._opened(group, service, name or self._name, config, sender=sender)
+        self._streams[group, service] = stream
+        stream.member.start()
+        return stream
+
+    def there(self, group: str, service: Service) -> Stream:
+        """A stream that somebody has opened."""
+        stream = self._streams.get((group, service))
+        if stream is None:
+            raise LocalProtocolError(f"nobody at this site is in group {group} by {service.value}; open it first")
+        return stream
+
+    def of_group(self, group: str) -> Stream | None:
+        """The stream that knows most of a group."""
+        for service in (Service.RTO, Service.RSO):
+            if (stream := self._streams.get((group, service))) is not None and not stream.ended:
+                return stream
+        return None
+
+    def sending(self, stream: Stream, name: str | None) -> Sending:
+        """What sends for a client of a stream: the site's member, or one with a name of its own."""
+        if name is None or name == stream.name:
+            return stream.sending
+        key = (stream.group, stream.service), name
+        sending = self._named.get(key)
+        if sending is None or sending.member.closed:
+            sending = self._named[key] = Sending(self._open_sender(stream, name))
+            stream.add_sender(sending)
+            sending.member.start()
+        return sending
+
+    def forget_sender(self, stream: Stream, sending: Sending) -> None:
+        key = (stream.group, stream.service), sending.member.endpoint.name
+        if self._named.get(key) is sending:
+            del self._named[key]
+            stream.remove_sender(sending)
+
+    async def leave(self, stream: Stream, seconds: float) -> None:
+        """Nobody uses a stream any more: it leaves its group, at once or after a while in which nobody came."""
+        linger = stream.config.agent.linger_s
+        if linger and not stream.ended:
+            task = asyncio.create_task(self._leave_later(stream, linger, seconds))
+            self._lingering.add(task)
+            task.add_done_callback(self._lingering.discard)
+        else:
+            await self._leave(stream, seconds)
+
+    async def _leave_later(self, stream: Stream, linger: float, seconds: float) -> None:
+        await asyncio.sleep(linger)
+        if not stream.leases:
+            try:
+                await self._leave(stream, seconds)
+            except IntergroupError as error:
+                _log.warning("%s", error)
+
+    async def _leave(self, stream: Stream, seconds: float) -> None:
+        if self._streams.get((stream.group, stream.service)) is stream:
+            del self._streams[stream.group, stream.service]
+        await stream.leave(seconds)
+
+    async def leave_all(self, seconds: float) -> None:
+        """The agent ends: everybody leaves, at the same time."""
+        for task in self._lingering:
+            task.cancel()
+        members = [sending.member for sending in self._named.values()]
+        members += [stream.member for stream in self]
+        for member in members:
+            member.begin_to_leave()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await asyncio.gather(*(member.ended() for member in members))
+        for member in members:
+            member.close()
+        self.close()
+
+    def close(self) -> None:
+        for runner in self._runners.values():
+            runner.close()
+
+    def _opened(self, group: str, service: Service, name: str, config: Config, *, sender: bool) -> Stream:
+        parent = self._directories.logs / directory_name(group) / service.value
+        log = SystemRandom().randrange(1, 1 << 64)
+        disk = FileDisk.locked(parent / f"{timestamp_at(now().wall):016x}-{log:016x}")
+        try:
+            create_log(disk, log=log, group=group, service=service)
+            writer = open_log(
+                disk,
+                durability=Durability[config.log.durability.upper()],
+                segment_bytes=config.log.segment_bytes,
+            )
+
+            def open_member(member_log: MemberLog, closed: Callable[[], None]) -> Member:
+                return self._open_member(group, service, name, config, sender=sender, log=member_log, on_closed=closed)
+
+            return Stream(
+                group=group, service=service, config=config, disk=disk, writer=writer, open_member=open_member
+            )
+        except BaseException:
+            disk.close()
+            raise
+
+    def _open_sender(self, stream: Stream, name: str) -> Member:
+        service = Service.RTO if stream.service is Service.UU else stream.service
+        return self._open_member(stream.group, service, name, stream.config, sender=True)
+
+    def _open_member(
+        self,
+        group: str,
+        service: Service,
+        name: str,
+        config: Config,
+        *,
+        sender: bool,
+        log: MemberLog | None = None,
+        on_closed: Callable[[], None] | None = None,
+    ) -> Member:
+        """A site speaks for one member of a group in the hierarchy; a second one there speaks for itself."""
+        network = network_of(config)
+        taken = (network, group)
+        own = taken in self._taken
+        if own:
+            runner = SiteRunner(name, self._directories.state, clock=self._clock)
+        elif (found := self._runners.get(network)) is not None:
+            runner = found
+        else:
+            runner = self._runners[network] = SiteRunner(self._name, self._directories.state, clock=self._clock)
+
+        def closed() -> None:
+            if own:
+                runner.close()
+            else:
+                self._taken.discard(taken)
+            if on_closed is not None:
+                on_closed()
+
+        try:
+            member = runner.open(
+                group=group,
+                service=service,
+                config=config,
+                sender=sender,
+                name=name,
+                on_event=_nothing,
+                on_closed=closed,
+                log=log,
+            )
+        except BaseException:
+            if own:
+                runner.close()
+            raise
+        self._taken.add(taken)
+        return member
+
+
+def directory_name(group: str) -> str:
+    """For people, and never the same for two groups."""
+    shown = re.sub(r"[^A-Za-z0-9._-]", "_", group)[:40].strip(".") or "_"
+    return f"{shown}-{hashlib.blake2b(group.encode(), digest_size=8).hexdigest()}"
+
+
+def _nothing(event: Event) -> None:
+    """The log has it; who wants it reads it there."""

@@ -1,0 +1,73 @@
+"""What somebody who joins a group or sends to it may say, checked before anything is started."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import os
+import socket
+from collections.abc import Iterable, Sequence
+
+from intergroup_core.config import Config
+from intergroup_core.errors import ConfigError, LocalProtocolError
+from intergroup_core.ids import Service
+from intergroup_core.runtime.interfaces import resolve_interface
+from intergroup_core.wire.records import RecordBatch
+
+MAX_NAME_BYTES = 255
+
+_members_here = itertools.count(1)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Wanted:
+    """What somebody who joins asked for, checked."""
+
+    service: Service
+    config: Config
+
+
+def checked(group: str, delivery: str, name: str | None, config: Config | None, interface: str | None) -> Wanted:
+    """Refuse what cannot be before anything is started."""
+    config = config or Config()
+    if interface is not None:
+        config = dataclasses.replace(config, network=dataclasses.replace(config.network, interface=interface))
+    _check_name(group, "a group's name")
+    if name is not None:
+        _check_name(name, "a member's name")
+    service = service_of(delivery)
+    resolve_interface(config.network.interface)  # no agent is started for one that is not there
+    return Wanted(service, config)
+
+
+def service_of(delivery: str) -> Service:
+    try:
+        return Service(delivery)
+    except ValueError:
+        raise ConfigError(f"delivery is {delivery!r}; it must be uu, rso or rto") from None
+
+
+def default_name() -> str:
+    """Host and process, and a number from the second member of a process on."""
+    number = next(_members_here)
+    base = f"{socket.gethostname()}-{os.getpid()}"
+    return base if number == 1 else f"{base}-{number}"
+
+
+def _check_name(name: str, what: str) -> None:
+    if not name or len(name.encode()) > MAX_NAME_BYTES or not name.isprintable():
+        raise ConfigError(f"{what} is {name[:40]!r}; it must be 1 to {MAX_NAME_BYTES} bytes of printable text")
+
+
+def as_records(values: Iterable[bytes] | RecordBatch) -> Sequence[bytes] | RecordBatch:
+    if isinstance(values, (bytes, bytearray, memoryview, str)):
+        raise LocalProtocolError("send_many takes several records; use send for one")
+    return values if isinstance(values, RecordBatch) else [as_bytes(value) for value in values]
+
+
+def as_bytes(value: object) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, (bytearray, memoryview)):
+        return bytes(value)  # the caller may do with its buffer what it likes
+    raise TypeError(f"a record is bytes, not {type(value).__name__}: encode it first")

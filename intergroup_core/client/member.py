@@ -1,0 +1,133 @@
+"""A group through the site's agent, without an event loop: for scripts, and for workers that come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import Any
+
+from intergroup_core.client.channel import Kind
+from intergroup_core.client.connection import Connection
+from intergroup_core.client.following import Delivered, Follower
+from intergroup_core.client.sizes import packed_records
+from intergroup_core.config import Config
+from intergroup_core.errors import AgentUnavailable, MemberEnded
+from intergroup_core.wire.records import RecordBatch
+
+LEAVE_SECONDS = 10.0
+
+
+class ClientMember:
+    """A site's member as one process uses it; one thread may send while another reads."""
+
+    def __init__(
+        self,
+        group: str,
+        *,
+        delivery: str,
+        sender: bool,
+        name: str | None,
+        config: Config,
+        home: str | PathLike[str] | None = None,
+        reads: bool = True,
+        slow_reader: str | None = None,
+    ) -> None:
+        self.group, self.delivery = group, delivery
+        self._connection = Connection.to_agent(home, idle_s=config.agent.idle_s)
+        self._reading: Connection | None = None
+        self._follower: Follower | None = None
+        self._asked: int | None = None
+        self._end: int | None = None
+        self._left = False
+        self._failure: str | None = None
+        try:
+            opened = self._connection.request(
+                Kind.OPEN,
+                {"group": group, "delivery": delivery, "sender": sender, "name": name, "config": config.to_mapping()},
+            )
+            self._handle: int = opened["handle"]
+            self.name: str = opened["name"]
+            self.id: str = opened["id"]
+            self.state: str = opened["state"]
+            if reads:
+                self._reading = Connection.to_agent(home, start=False)
+                answer = self._reading.request(Kind.SUBSCRIBE, [group, delivery, slow_reader])
+                self._number: int = answer["handle"]
+                self._follower = Follower(answer["path"], answer["entry"])
+        except BaseException:
+            self.close()
+            raise
+
+    def joined(self, timeout: float | None = None) -> None:
+        """Wait for the first view, in which one that joins as a sender is a sender."""
+        answer = self._connection.request(Kind.JOINED, [self._handle], timeout)
+        self.id, self.state = answer["id"], answer["state"]
+
+    def members(self) -> dict[str, Any]:
+        roster: dict[str, Any] = self._connection.request(Kind.MEMBERS, [self._handle])
+        return roster
+
+    def send_many(self, records: Sequence[bytes] | RecordBatch, ack: str = "taken") -> None:
+        """Multicast records; returns once they have come as far as asked for."""
+        for sizes, data in packed_records(records):
+            self._connection.request(Kind.SEND, [self._handle, sizes, data, ack])
+
+    def flush(self, ack: str = "sent") -> None:
+        """Wait until all that was accepted has come so far."""
+        self._connection.request(Kind.FLUSH, [self._handle, ack])
+
+    def fetch(self, most_bytes: int, timeout: float | None = None) -> list[Delivered]:
+        """What is there to read, waiting for the first; nothing once the stream has ended.
+
+        TimeoutError after so many seconds without anything; the next call goes on waiting.
+        """
+        follower, reading = self._follower, self._reading
+        assert follower is not None
+        assert reading is not None
+        while True:
+            taken = follower.take(most_bytes) if follower.has_more else []
+            if taken:
+                return taken
+            if self._end is not None:
+                return []
+            if self._asked is None:
+                self._asked = reading.ask(Kind.NEXT, [self._number, follower.entry])
+            try:
+                answer = reading.answer(self._asked, timeout)
+            except AgentUnavailable:
+                if not self._left:
+                    raise
+                continue  # another thread left the group
+            self._asked = None
+            follower.told(answer)
+            self.id = answer["id"]
+            if answer["ended"]:
+                self._end, self._failure = answer["stop"], answer["failure"]
+
+    def check_failure(self) -> None:
+        """Raise what ended the member by itself, if something did."""
+        if self._failure is not None:
+            raise MemberEnded(f"{self.name} is out of group {self.group}: {self._failure}")
+
+    def leave(self, seconds: float = LEAVE_SECONDS) -> None:
+        """Let go of the group, after all that was accepted is sent; what was delivered before can still be read."""
+        answer = self._connection.request(Kind.CLOSE, [self._handle, seconds])
+        if self._follower is not None:
+            self._follower.upto(answer["stop"])
+        self._end = answer["stop"]
+        self._left = True
+        self.close()
+
+    def abandon(self, seconds: float) -> None:
+        """Leave without reading on."""
+        try:
+            self._connection.request(Kind.CLOSE, [self._handle, seconds])
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Go without a word; the agent notices."""
+        self._connection.close()
+        if self._reading is not None:
+            self._reading.interrupt()
+            self._reading.close()

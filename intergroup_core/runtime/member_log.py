@@ -1,0 +1,173 @@
+"""The log of a member: appends what it delivers, and says when that is kept to the level asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from intergroup_core.errors import DiskFull, LogError
+from intergroup_core.log.sync import SyncJob
+from intergroup_core.log.writer import Durability, LogWriter
+from intergroup_core.runtime.inbox import Event
+from intergroup_core.wire.chunk import Chunk
+
+_log = logging.getLogger(__name__)
+
+RETRY_SECONDS = 0.5
+"""How often a full disk is tried again."""
+
+
+class LogWatcher(Protocol):
+    """Who wants to know what is in the log."""
+
+    def appended(self, entry: int, event: Event) -> None:
+        """An entry was made of an event."""
+
+    def kept(self, stop: int) -> None:
+        """All entries below are kept, and can be read."""
+
+    def refused(self, reason: str) -> None:
+        """Nothing can be appended for now; empty once it goes on."""
+
+
+class MemberLog:
+    """A writer on an event loop. What the disk has no room for waits here, and the member says that it has none.
+
+    At `disk` the writer's syncs run in a thread, one at a time, each for all that was appended before it.
+    """
+
+    def __init__(
+        self, writer: LogWriter, durability: Durability, watcher: LogWatcher, *, release: Callable[[], None]
+    ) -> None:
+        self.writer = writer
+        self._release = release
+        self._durability = durability
+        self._watcher = watcher
+        self._loop = asyncio.get_running_loop()
+        self._chunks: deque[int] = deque()
+        """Entries of chunks that are not kept yet."""
+        self._waiting: deque[Event] = deque()
+        self._retry: asyncio.TimerHandle | None = None
+        self._syncing: asyncio.Future[None] | None = None
+        self._kept = writer.appended
+        self._closed = False
+        self.changed: Callable[[], None] = lambda: None
+        """Called when something happened that no call of the member's brought about."""
+        self.fail: Callable[[LogError], None] = lambda error: None
+        """Called when the log cannot go on."""
+
+    @property
+    def kept(self) -> int:
+        """All entries below are kept to the level asked for."""
+        return self._kept
+
+    @property
+    def full(self) -> bool:
+        """Whether the disk has no room."""
+        return bool(self._waiting)
+
+    @property
+    def waiting_bytes(self) -> int:
+        return sum(event.nbytes for event in self._waiting if isinstance(event, Chunk))
+
+    def append(self, event: Event) -> None:
+        """Take an event; LogError where the log cannot go on."""
+        if self._waiting:
+            self._waiting.append(event)
+            return
+        try:
+            self._append(event)
+        except DiskFull as error:
+            self._waiting.append(event)
+            _log.error("%s", error)
+            self._watcher.refused(str(error))
+            self._retry = self._loop.call_later(RETRY_SECONDS, self._try_again)
+
+    def settle(self) -> int:
+        """After a stimulus: how many more chunks are kept now."""
+        if self._durability is Durability.DISK or self.writer.unsettled:
+            self._begin_sync()
+        if self._durability is not Durability.DISK and self._kept < self.writer.appended:
+            self._kept = self.writer.flush(Durability.OS)
+            self._watcher.kept(self._kept)
+        return self._count()
+
+    def close(self) -> None:
+        """Nothing comes any more; what is here is brought to the disk."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._retry is not None:
+            self._retry.cancel()
+        if self._syncing is None:
+            self._finish()
+
+    def _finish(self) -> None:
+        try:
+            self.writer.close()
+            self._kept = self.writer.appended
+        except LogError as error:
+            _log.error("a log could not be closed: %s", error)
+        self._release()
+        self._watcher.kept(self._kept)
+
+    def _append(self, event: Event) -> None:
+        entry = self.writer.append(event)
+        if isinstance(event, Chunk):
+            self._chunks.append(entry)
+        self._watcher.appended(entry, event)
+
+    def _count(self) -> int:
+        count = 0
+        while self._chunks and self._chunks[0] < self._kept:
+            self._chunks.popleft()
+            count += 1
+        return count
+
+    def _try_again(self) -> None:
+        self._retry = None
+        try:
+            while self._waiting:
+                self._append(self._waiting[0])
+                self._waiting.popleft()
+        except DiskFull:
+            self._retry = self._loop.call_later(RETRY_SECONDS, self._try_again)
+        except LogError as error:
+            self.fail(error)
+            return
+        else:
+            _log.warning("there is room again, and appending goes on")
+            self._watcher.refused("")
+        self.changed()
+
+    def _begin_sync(self) -> None:
+        if self._syncing is not None:
+            return
+        job = self.writer.begin_sync()
+        if job is None:
+            return
+        self._syncing = self._loop.run_in_executor(None, job.run)
+        self._syncing.add_done_callback(lambda done: self._end_sync(job, done))
+
+    def _end_sync(self, job: SyncJob, done: asyncio.Future[None]) -> None:
+        self._syncing = None
+        error = done.exception()
+        self.writer.end_sync(job, error)
+        if error is not None:
+            _log.error("a log could not be brought to the disk: %s", error)
+        if self._closed:
+            self._finish()
+            return
+        if error is not None and not isinstance(error, DiskFull):
+            self.fail(error if isinstance(error, LogError) else LogError(f"a log could not be synced: {error!r}"))
+            return
+        if self._durability is Durability.DISK:
+            self._kept = self.writer.durable
+            self._watcher.kept(self._kept)
+        if error is None:
+            self.changed()
+        else:
+            self._retry = self._retry or self._loop.call_later(RETRY_SECONDS, self._try_again)
