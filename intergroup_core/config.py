@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import ipaddress
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Annotated, Any, Protocol
@@ -422,11 +422,13 @@ class Config:
         """What `from_mapping` makes this from, for another process."""
         return dataclasses.asdict(self)
 
-    def difference(self, other: Config) -> str | None:
+    def difference(self, other: Config, *, apart_from: Collection[str] = ()) -> str | None:
         """The first setting in which two differ, by its name and both values."""
         for section in SECTIONS:
             mine, theirs = getattr(self, section), getattr(other, section)
             for setting in dataclasses.fields(mine):
+                if f"{section}.{setting.name}" in apart_from:
+                    continue
                 values = getattr(mine, setting.name), getattr(theirs, setting.name)
                 if values[0] != values[1]:
                     return f"{section}.{setting.name} ({values[0]!r} and {values[1]!r})"

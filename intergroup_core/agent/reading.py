@@ -59,6 +59,9 @@ class Lengths:
     def total(self) -> int:
         return self._totals[-1]
 
+    def __len__(self) -> int:
+        return len(self._stops)
+
     def grew(self, stop: int, nbytes: int) -> None:
         """Entries up to a stop were appended."""
         if stop == self._stops[-1]:

@@ -209,12 +209,11 @@ class Session:
 
     def _subscribe(self, number: int, body: Any) -> Any:
         match body:
-            case [str(group), str(delivery), policy]:
+            case [str(group), str(delivery), str(policy)]:
                 if len(self._readings) >= MAX_HANDLES:
                     raise LocalProtocolError(f"this client reads {MAX_HANDLES} streams; close one first")
                 stream = self._streams.there(group, service_of(delivery))
-                policy = slow_reader_of(policy if policy is not None else stream.config.log.slow_reader)
-                reading = stream.read(self.pid, policy)
+                reading = stream.read(self.pid, slow_reader_of(policy))
                 self._readings[number] = stream, reading
                 return {"handle": number, "path": str(stream.directory), "entry": reading.entry}
         raise ChannelBroken(f"a request to read is not understood: {body!r:.100}")
@@ -262,7 +261,7 @@ class Session:
                         await sending.member.sent()
         stream.leases.discard(handle)
         if not stream.leases:
-            await self._streams.leave(stream, seconds)
+            await self._streams.leave(stream, seconds, linger=handle.opened.config.agent.linger_s)
 
     async def _end_sender(self, stream: Stream, sending: Sending, seconds: float) -> None:
         member = sending.member

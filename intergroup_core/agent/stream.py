@@ -44,12 +44,12 @@ class Stream:
         self._readings: set[Reading] = set()
         self._senders: list[Sending] = []
         self._grown = 0
+        self._look_at = config.log.segment_bytes
         self._refusal = ""
         self._crowded = False
-        self._free = config.network.app_queue_bytes
         self._tasks: set[asyncio.Task[None]] = set()
         durability = Durability[config.log.durability.upper()]
-        self.log = MemberLog(writer, durability, self, release=disk.close)
+        self.log = MemberLog(writer, durability, self, free=config.network.app_queue_bytes, release=disk.close)
         self.member = open_member(self.log, self._closed)
         self.sending = Sending(self.member)
         self._senders.append(self.sending)
@@ -91,7 +91,7 @@ class Stream:
     async def next(self, reading: Reading, entry: int) -> None:
         """A reader has read everything below an entry; until there is more, or there will be none."""
         reading.entry = max(reading.entry, min(entry, self.log.kept))
-        self._measure()
+        self._changed()
         while reading.entry >= self.log.kept and not self.ended and reading in self._readings:
             await reading.more()
         if reading.policy is SlowReader.GAP and not self.ended:
@@ -100,7 +100,7 @@ class Stream:
     def end_reading(self, reading: Reading) -> None:
         self._readings.discard(reading)
         reading.wake()
-        self._measure()
+        self._changed()
 
     def _skip(self, reading: Reading) -> None:
         behind = self._lengths.behind(reading.entry)
@@ -128,6 +128,9 @@ class Stream:
         for reading in self._readings:
             reading.wake()
         self._measure()
+        if self._lengths.total >= self._look_at:
+            self._look_at = self._lengths.total + self.config.log.segment_bytes
+            asyncio.get_running_loop().call_soon(self.retain)
 
     def refused(self, reason: str) -> None:
         self._refusal = reason
@@ -137,23 +140,27 @@ class Stream:
 
     def _measure(self) -> None:
         """Tell the group how much room there is: none on a full disk, and what slow readers leave."""
-        readings = [reading for reading in self._readings if reading.policy is not SlowReader.SPILL]
-        self._lengths.forget(min((reading.entry for reading in readings), default=self.log.kept))
+        self._lengths.forget(min((reading.entry for reading in self._readings), default=self.log.kept))
         held = max(
-            (self._lengths.behind(reading.entry) for reading in readings if reading.policy is SlowReader.BLOCK),
+            (self._lengths.behind(reading.entry) for reading in self._readings if reading.policy is SlowReader.BLOCK),
             default=0,
         )
         free = min(self.config.network.app_queue_bytes, max(0, self.config.log.reader_bytes - held))
         if self._refusal or self._crowded:
             free = 0
-        if free != self._free and not self.ended:
-            self._free = free
-            # Not at once: this may be in the midst of what the member does.
-            asyncio.get_running_loop().call_soon(self._tell_room, free)
+        self.log.free = free
 
-    def _tell_room(self, free: int) -> None:
-        if free == self._free and not self.ended:
-            self.member.room(free)
+    def _changed(self) -> None:
+        """Something else than the member's own doing changed how much is taken."""
+        before = self.log.free
+        self._measure()
+        if self.log.free != before:
+            self.member.log_changed()
+
+    def _blocks(self, reading: Reading) -> bool:
+        """Whether senders wait for this reader, or soon will."""
+        behind = self._lengths.behind(reading.entry)
+        return reading.policy is SlowReader.BLOCK and behind > self.config.log.reader_bytes // 2
 
     def retain(self) -> None:
         """Remove what is beyond the limits and what nobody who is here still reads."""
@@ -173,11 +180,11 @@ class Stream:
             self._writer.remove(gone)
         except LogError as error:
             _log.error("the log in %s could not be cut back: %s", self._disk.where, error)
-        self._crowded = self._bytes() > limits.bytes + log.segment_bytes
-        self._measure()
-
-    def _bytes(self) -> int:
-        return sum(segment.size for segment in self._writer.manifest.sealed) + self._writer.active.totals.size
+        # Only what a reader holds is worth waiting for: the rest goes by itself.
+        kept = self._writer.manifest.sealed
+        held = floor is not None and bool(kept) and kept[0].stop > floor
+        self._crowded = held and self._writer.size > limits.bytes + log.segment_bytes
+        self._changed()
 
     # How it ends
 
@@ -217,7 +224,7 @@ class Stream:
                 "durability": self.config.log.durability,
                 "first": self._writer.manifest.first,
                 "stop": self.log.kept,
-                "bytes": self._bytes(),
+                "bytes": self._writer.size,
                 "refusal": self._refusal or ("readers hold more than the log may have" if self._crowded else None),
             },
             "readers": [
@@ -225,9 +232,10 @@ class Stream:
                     "pid": reading.pid,
                     "slow_reader": reading.policy.value,
                     "behind_entries": self.log.kept - reading.entry,
+                    "behind_bytes": self._lengths.behind(reading.entry),
                     "skips": reading.skips,
                     "skipped_bytes": reading.skipped_bytes,
-                    "blocks": reading.policy is SlowReader.BLOCK and not self._free,
+                    "blocks": self._blocks(reading),
                 }
                 for reading in self._readings
             ],

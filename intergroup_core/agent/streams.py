@@ -27,6 +27,9 @@ from intergroup_core.runtime.site import Network, SiteRunner, network_of
 
 _log = logging.getLogger(__name__)
 
+OF_ONE_CLIENT = frozenset({"log.slow_reader", "agent.idle_s", "agent.linger_s"})
+"""Settings in which those who share a member may differ."""
+
 Key = tuple[str, Service]
 
 
@@ -53,7 +56,7 @@ class Streams:
         """The stream of a group, there or new; it carries the name that its first user gave it."""
         stream = self._streams.get((group, service))
         if stream is not None and not stream.ended:
-            difference = stream.config.difference(config)
+            difference = stream.config.difference(config, apart_from=OF_ONE_CLIENT)
             if difference is not None:
                 raise ConfigError(
                     f"this site is in group {group} already, with other settings: {difference}; give the same, or keep "
@@ -97,9 +100,8 @@ class Streams:
             del self._named[key]
             stream.remove_sender(sending)
 
-    async def leave(self, stream: Stream, seconds: float) -> None:
+    async def leave(self, stream: Stream, seconds: float, *, linger: float) -> None:
         """Nobody uses a stream any more: it leaves its group, at once or after a while in which nobody came."""
-        linger = stream.config.agent.linger_s
         if linger and not stream.ended:
             task = asyncio.create_task(self._leave_later(stream, linger, seconds))
             self._lingering.add(task)

@@ -24,10 +24,12 @@ class AsyncClientMember:
         connection: AsyncConnection,
         group: str,
         delivery: str,
+        config: Config,
         opened: dict[str, Any],
         subscribed: dict[str, Any] | None,
     ) -> None:
         self.group, self.delivery = group, delivery
+        self._most_bytes = config.group.max_message_bytes
         self.name: str = opened["name"]
         self.id: str = opened["id"]
         self.state: str = opened["state"]
@@ -54,7 +56,6 @@ class AsyncClientMember:
         config: Config,
         home: str | PathLike[str] | None = None,
         reads: bool = True,
-        slow_reader: str | None = None,
     ) -> AsyncClientMember:
         connection = await AsyncConnection.to_agent(home, idle_s=config.agent.idle_s)
         try:
@@ -62,8 +63,10 @@ class AsyncClientMember:
                 Kind.OPEN,
                 {"group": group, "delivery": delivery, "sender": sender, "name": name, "config": config.to_mapping()},
             )
-            subscribed = await connection.request(Kind.SUBSCRIBE, [group, delivery, slow_reader]) if reads else None
-            return cls(connection, group, delivery, opened, subscribed)
+            subscribed = None
+            if reads:
+                subscribed = await connection.request(Kind.SUBSCRIBE, [group, delivery, config.log.slow_reader])
+            return cls(connection, group, delivery, config, opened, subscribed)
         except BaseException:
             await connection.close()
             raise
@@ -78,7 +81,7 @@ class AsyncClientMember:
 
     async def send_many(self, records: Sequence[bytes] | RecordBatch, ack: str = "taken") -> None:
         self._check_here()
-        for sizes, data in packed_records(records):
+        for sizes, data in packed_records(records, self._most_bytes):
             await self._connection.request(Kind.SEND, [self._handle, sizes, data, ack])
 
     async def flush(self, ack: str = "sent") -> None:

@@ -31,6 +31,7 @@ class Connection:
         self._next = 0
         self._pid = os.getpid()
         self._closed = False
+        self._gone: AgentUnavailable | None = None
         self.agent_version: str = self.request(Kind.HELLO, [VERSION, self._pid], GREETING_SECONDS)[1]
 
     @classmethod
@@ -94,6 +95,8 @@ class Connection:
         self.close()
 
     def _check(self) -> None:
+        if self._gone is not None:
+            raise self._gone
         if self._closed:
             raise LocalProtocolError("this member is closed; open another one")
         if os.getpid() != self._pid:
@@ -126,6 +129,7 @@ class Connection:
 
     def _lost(self, error: OSError | None) -> NoReturn:
         self.close()
-        raise AgentUnavailable(
+        self._gone = AgentUnavailable(
             "this site's agent has gone; what it had delivered is in its log: join again, and another is started"
-        ) from error
+        )
+        raise self._gone from error

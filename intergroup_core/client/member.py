@@ -30,9 +30,9 @@ class ClientMember:
         config: Config,
         home: str | PathLike[str] | None = None,
         reads: bool = True,
-        slow_reader: str | None = None,
     ) -> None:
         self.group, self.delivery = group, delivery
+        self._most_bytes = config.group.max_message_bytes
         self._connection = Connection.to_agent(home, idle_s=config.agent.idle_s)
         self._reading: Connection | None = None
         self._follower: Follower | None = None
@@ -51,7 +51,7 @@ class ClientMember:
             self.state: str = opened["state"]
             if reads:
                 self._reading = Connection.to_agent(home, start=False)
-                answer = self._reading.request(Kind.SUBSCRIBE, [group, delivery, slow_reader])
+                answer = self._reading.request(Kind.SUBSCRIBE, [group, delivery, config.log.slow_reader])
                 self._number: int = answer["handle"]
                 self._follower = Follower(answer["path"], answer["entry"])
         except BaseException:
@@ -69,7 +69,7 @@ class ClientMember:
 
     def send_many(self, records: Sequence[bytes] | RecordBatch, ack: str = "taken") -> None:
         """Multicast records; returns once they have come as far as asked for."""
-        for sizes, data in packed_records(records):
+        for sizes, data in packed_records(records, self._most_bytes):
             self._connection.request(Kind.SEND, [self._handle, sizes, data, ack])
 
     def flush(self, ack: str = "sent") -> None:

@@ -90,6 +90,12 @@ class LogWriter:
         return len(self._unsettled)
 
     @property
+    def size(self) -> int:
+        """In bytes, of all that is in the log."""
+        listed = sum(segment.size for segment in self._manifest.sealed)
+        return listed + sum(unsettled.segment.size for unsettled in self._unsettled) + self._builder.size
+
+    @property
     def unsynced_bytes(self) -> int:
         """What a flush to `disk` would have to sync."""
         sealed = sum(unsettled.segment.size for unsettled in self._unsettled)

@@ -79,6 +79,7 @@ class Member:
         self._store = store
         self._control = control
         self._log = log
+        self._told_free = -1
         self._loop = asyncio.get_running_loop()
         self._alarm = Alarm(self._loop, self._due)
         self._unsent: deque[tuple[memoryview | bytes, int]] = deque()
@@ -97,7 +98,7 @@ class Member:
         """Why the member ended by itself, if it did."""
         self.inbox = Inbox(app_queue_bytes, self._tell_room)
         if log is not None:
-            log.changed, log.fail = self._log_changed, self._fail
+            log.changed, log.fail = self.log_changed, self._fail
 
     def start(self) -> Self:
         self._loop.add_reader(self._listener.fileno(), self._readable)
@@ -270,8 +271,8 @@ class Member:
         self._loop.remove_writer(self._transmitter.fileno())
         self._carry_out(self.endpoint.writable(now()))
 
-    def _log_changed(self) -> None:
-        """The log has kept more, or has room again."""
+    def log_changed(self) -> None:
+        """The log has kept more, or has another room than before."""
         if not self._closed and self._log is not None:
             self._keep(self._log)
 
@@ -281,12 +282,11 @@ class Member:
         except LogError as error:
             self._fail(error)
             return
+        if log.free != self._told_free:
+            self._told_free = log.free
+            self._tell_room(log.free)
         if kept:
             self._carry_out(self.endpoint.appended(kept, now()))
-
-    def room(self, free: int) -> None:
-        """How much the readers of the log still take."""
-        self._tell_room(free)
 
     def _tell_room(self, free: int) -> None:
         if not self._closed:
@@ -305,6 +305,7 @@ class Member:
                     self._wake(self._view_waiters)
                 case Gap():
                     self._delivered.append(effect)
+                    self._told_free = -1  # a new incarnation knows nothing of it
                     self._listener.drop_frames_of(effect.incarnation)
                 case Left():
                     self._left = effect

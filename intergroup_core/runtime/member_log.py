@@ -40,7 +40,7 @@ class MemberLog:
     """
 
     def __init__(
-        self, writer: LogWriter, durability: Durability, watcher: LogWatcher, *, release: Callable[[], None]
+        self, writer: LogWriter, durability: Durability, watcher: LogWatcher, *, free: int, release: Callable[[], None]
     ) -> None:
         self.writer = writer
         self._release = release
@@ -54,6 +54,8 @@ class MemberLog:
         self._syncing: asyncio.Future[None] | None = None
         self._kept = writer.appended
         self._closed = False
+        self.free = free
+        """Bytes that may still come before senders must wait."""
         self.changed: Callable[[], None] = lambda: None
         """Called when something happened that no call of the member's brought about."""
         self.fail: Callable[[LogError], None] = lambda error: None
