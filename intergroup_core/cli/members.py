@@ -18,6 +18,7 @@ from intergroup_core.cli.ending import EXIT_TIMEOUT, leaving_on_signals, write_l
 from intergroup_core.cli.network import Group, Interface, Peers, Settings, Transport, network_config
 from intergroup_core.client.channel import Kind
 from intergroup_core.client.connection import Connection
+from intergroup_core.config import Config
 from intergroup_core.errors import AgentUnavailable
 
 REPORTS_HEARD = 2.5
@@ -46,7 +47,7 @@ def members(
     Example: intergroup members prices --json
     """
     settings = network_config(config, interface, transport, peers)
-    if (known := _known_here(group)) is not None:
+    if (known := _known_here(group, settings)) is not None:
         write_line(_object(known, "") if json else _table(known, ""))
         return
     waiting = Console(stderr=True).status(f"listening to who is in {group}")
@@ -55,9 +56,7 @@ def members(
         if answered:
             # No event says that every receiver has been heard: each reports once in its idle time, so wait that long.
             time.sleep(REPORTS_HEARD * settings.report.idle_ms / 1_000)
-            # A coordinator that has just begun listens for the fault time before it speaks for all.
-            hierarchy = settings.hierarchy
-            _wait_for_count(member, (hierarchy.fault_ms + CONTROL_HEARD * hierarchy.interval_ms) / 1_000)
+            _wait_for_count(member, _count_seconds(settings))
         found = member.members()
         me = member.id
     write_line(_object(found, me) if json else _table(found, me))
@@ -70,17 +69,27 @@ def members(
         raise typer.Exit(EXIT_TIMEOUT)
 
 
-def _known_here(group: str) -> Members | None:
-    """What this site's agent says, where it is in the group for somebody."""
+def _known_here(group: str, settings: Config) -> Members | None:
+    """What this site's agent says, where it is in the group for somebody and has a view."""
+    end = time.monotonic() + _count_seconds(settings)
     try:
         with Connection.to_agent(start=False) as connection:
             roster = connection.request(Kind.MEMBERS, [group], ASK_SECONDS)
+            while roster is not None and roster["count"] is None and time.monotonic() < end:
+                time.sleep(LOOK_SECONDS)  # the count is no event of the stream: it is there once somebody has said it
+                roster = connection.request(Kind.MEMBERS, [group], ASK_SECONDS)
     except AgentUnavailable:
         return None
-    if roster is None:
+    if roster is None or roster["view_id"] is None:
         return None
     found, me = Members.of(group, roster), Peer(*roster["me"])
     return found if me in found.senders else dataclasses.replace(found, receivers=(*found.receivers, me))
+
+
+def _count_seconds(settings: Config) -> float:
+    """A coordinator that has just begun listens for the fault time before it speaks for all."""
+    hierarchy = settings.hierarchy
+    return (hierarchy.fault_ms + CONTROL_HEARD * hierarchy.interval_ms) / 1_000
 
 
 def _wait_for_count(member: BlockingMember, seconds: float) -> None:

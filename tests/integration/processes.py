@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from intergroup_core.runtime.home import HOME_VARIABLE
+from tests.integration.agents import status_of
 from tests.integration.groups import PATIENCE_SECONDS
 from tests.integration.sites import Sites, sites
 
@@ -159,6 +160,10 @@ class Programs:
     def environment(self, host: object = ()) -> dict[str, str]:
         """Of a program on a host, which is a site."""
         return os.environ | {HOME_VARIABLE: str(self._sites.home(host))}
+
+    async def agent_pid(self, host: object = ()) -> int:
+        """Of the agent that runs for the programs of a host."""
+        return int((await asyncio.to_thread(status_of, self._sites.home(host)))["pid"])
 
     async def recv(self, group: str, *options: str, interface: str = "lo", within: tuple[str, ...] = ()) -> Program:
         command = (INTERGROUP, "recv", group, "--json", "--interface", interface, *options)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -50,9 +52,13 @@ def stop_agent(home: Path) -> None:
     """End a site's agent, if it has one, and wait until it has gone."""
     if not home.exists():
         return
+    lock = site_directories(home).lock
+    holder = SiteLock(lock).holder()
+    if holder is not None:
+        with suppress(ProcessLookupError):
+            os.kill(holder, signal.SIGCONT)  # a test may have failed while it stood still
     with suppress(AgentUnavailable), Connection.to_agent(home, start=False) as connection:
         connection.request(Kind.STOP, timeout=STOP_SECONDS)
-    lock = site_directories(home).lock
     if lock.exists():
         with SiteLock(lock):  # an agent holds it as long as it lives
             pass

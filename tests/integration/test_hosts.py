@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -173,12 +174,13 @@ def test_a_reader_that_was_stopped_goes_on_or_says_what_it_skips(
 ) -> None:
     async def scenario(group: Group) -> None:
         reader, sender = group.readers[1], group.senders["a1"]
-        reader.signal(signal.SIGSTOP)
+        agent = await group.started.agent_pid(testbed.within(1))
+        os.kill(agent, signal.SIGSTOP)
         stopped = len(sender.rows)
         # More than three seconds of five senders, after which a receiver is not waited for any more.
         await group.started.until(lambda: len(sender.rows) > stopped + 900)
         resumed = time.monotonic()
-        reader.signal(signal.SIGCONT)
+        os.kill(agent, signal.SIGCONT)
         wanted = sender.rows[-1]["position"]
         await group.started.until(lambda: reader.rows[-1]["position"] >= wanted)
         record_property("seconds_from_waking_to_the_present", round(time.monotonic() - resumed, 2))
