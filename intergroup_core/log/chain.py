@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from intergroup_core.effects import Gap
 from intergroup_core.errors import RangeUnavailable
-from intergroup_core.ids import MemberId
+from intergroup_core.ids import MemberId, View
 from intergroup_core.log.cut import Cut, SourceCut
-from intergroup_core.log.digest import MASK64, frames_digest
+from intergroup_core.log.digest import MASK64, frames_digest, view_digest
 from intergroup_core.log.entry import Kind
-from intergroup_core.log.reader import LogReader, Piece
+from intergroup_core.log.reader import Piece, RangeReader
+from intergroup_core.wire.chunk import Chunk
 
 Name = tuple[MemberId, int]
 """Sender and seq of a message."""
@@ -64,40 +66,64 @@ class Described:
         return sum(chain.messages for chain in chains)
 
 
-def describe(reader: LogReader, start: Cut, stop: Cut) -> Described:
-    """What a log holds between two cuts, mostly from the headers of its entries."""
-    by_source = isinstance(start, SourceCut)
-    whole = Chain()
-    sources: dict[MemberId, Chain] = {}
-    views: list[str] = []
-    gaps: list[tuple[int, str]] = []
-    views_digest = 0
-    for piece in reader.pieces(start, stop, check=False):
+class Describer:
+    """Follows a range from its start and says what it was."""
+
+    def __init__(self, start: Cut) -> None:
+        self._start = start
+        self._by_source = isinstance(start, SourceCut)
+        self._whole = Chain()
+        self._sources: dict[MemberId, Chain] = {}
+        self._views: list[str] = []
+        self._gaps: list[tuple[int, str]] = []
+        self._views_digest = 0
+
+    def data(self, source: MemberId, link: Chain) -> None:
+        if self._by_source:
+            self._sources[source] = self._sources.get(source, Chain()).followed_by(link)
+        else:
+            self._whole = self._whole.followed_by(link)
+
+    def view(self, view: View) -> None:
+        self._views.append(str(view.id))
+        self._views_digest = (self._views_digest + view_digest(view)) & MASK64
+
+    def gap(self, gap: Gap) -> None:
+        self._gaps.append((len(self._views), gap.reason))
+
+    def piece(self, piece: Piece) -> None:
+        """What a log holds; of a data entry mostly what its header says of it."""
         match piece.entry.kind:
-            case Kind.DATA if by_source:
-                source = MemberId(piece.entry.header.source)
-                sources[source] = sources.get(source, Chain()).followed_by(_link(piece))
             case Kind.DATA:
-                whole = whole.followed_by(_link(piece))
+                self.data(MemberId(piece.entry.header.source), _link(piece))
             case Kind.VIEW:
                 piece.entry.check()
-                views.append(str(piece.entry.install().view.id))
-                views_digest = (views_digest + piece.entry.header.digest) & MASK64
+                self.view(piece.entry.install().view)
             case Kind.GAP:
                 piece.entry.check()
-                gaps.append((len(views), piece.entry.gap().reason))
-    return Described(
-        start=start,
-        stop=stop,
-        views=tuple(views),
-        gaps=tuple(gaps),
-        views_digest=views_digest,
-        whole=None if by_source else whole,
-        sources=sources,
-    )
+                self.gap(piece.entry.gap())
+
+    def described(self, stop: Cut) -> Described:
+        return Described(
+            start=self._start,
+            stop=stop,
+            views=tuple(self._views),
+            gaps=tuple(self._gaps),
+            views_digest=self._views_digest,
+            whole=None if self._by_source else self._whole,
+            sources=self._sources,
+        )
 
 
-def serves(reader: LogReader, described: Described) -> bool:
+def describe(reader: RangeReader, start: Cut, stop: Cut) -> Described:
+    """What a log holds between two cuts, mostly from the headers of its entries."""
+    describer = Describer(start)
+    for piece in reader.pieces(start, stop, check=False):
+        describer.piece(piece)
+    return describer.described(stop)
+
+
+def serves(reader: RangeReader, described: Described) -> bool:
     """Whether a log holds exactly this; LogDamaged where it cannot tell."""
     try:
         return describe(reader, described.start, described.stop) == described
@@ -105,34 +131,35 @@ def serves(reader: LogReader, described: Described) -> bool:
         return False
 
 
-def _link(piece: Piece) -> Chain:
-    """The messages of a piece of a data entry."""
-    header = piece.entry.header
-    source = MemberId(header.source)
-    if piece.whole and header.messages == 1:
-        first_end, last_end, frames, digest = header.last_seq, header.last_seq, header.frames, header.digest
-    else:
-        chunk = piece.entry.chunk()
-        run = chunk.run
-        begin = run.ends[piece.first - 1] + 1 if piece.first else 0
-        end = run.ends[piece.stop - 1]
-        first_end, last_end = run.seq + run.ends[piece.first], run.seq + end
-        head = chunk.head if piece.first == 0 else ()
-        frames = end + 1 - begin + sum(part.count for part in head)
-        digest = header.digest if piece.whole else _digest_of(piece, begin, end)
+def link_of(chunk: Chunk) -> Chain:
+    """The messages of a chunk."""
+    run = chunk.run
+    runs = (*chunk.head, run)
     return Chain(
-        first=(source, first_end),
-        last=(source, last_end),
-        messages=piece.stop - piece.first,
-        frames=frames,
-        digest=digest,
+        first=(chunk.source, run.seq + run.ends[0]),
+        last=(chunk.source, chunk.last_seq),
+        messages=chunk.count,
+        frames=sum(part.count for part in runs),
+        digest=sum(frames_digest(part.source, part.seq, part.frames) for part in runs) & MASK64,
     )
 
 
-def _digest_of(piece: Piece, begin: int, end: int) -> int:
-    """Of some messages of an entry, from their frames; these are checked first."""
-    piece.entry.check()
-    chunk = piece.entry.chunk()
-    run = chunk.run
-    runs = [run.slice(begin, end + 1), *(chunk.head if piece.first == 0 else ())]
-    return sum(frames_digest(part.source, part.seq, part.frames) for part in runs) & MASK64
+def _link(piece: Piece) -> Chain:
+    """The messages of a piece of a data entry, by its header where that says it all."""
+    header = piece.entry.header
+    if not piece.whole:
+        piece.entry.check()
+        return link_of(piece.chunk())
+    source = MemberId(header.source)
+    if header.messages == 1:
+        first_end = header.last_seq
+    else:
+        run = piece.entry.chunk().run
+        first_end = run.seq + run.ends[0]
+    return Chain(
+        first=(source, first_end),
+        last=(source, header.last_seq),
+        messages=header.messages,
+        frames=header.frames,
+        digest=header.digest,
+    )

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 
 from intergroup_core.ids import MemberId, ViewId
 
+_SHOWN = 8
+"""Senders of a cut that an error names."""
+
 
 @dataclass(frozen=True, slots=True)
 class OrderCut:
@@ -20,6 +23,10 @@ class OrderCut:
     sender: MemberId
     view: ViewId | None = None
 
+    def __str__(self) -> str:
+        where = f" in view {self.view}" if self.view is not None else ""
+        return f"{self.timestamp:016x}-{self.sender:016x}{where}"
+
 
 @dataclass(frozen=True, slots=True)
 class SourceCut:
@@ -28,6 +35,13 @@ class SourceCut:
     seqs: Mapping[MemberId, int] = field(default_factory=dict)
     view: ViewId | None = None
 
+    def __str__(self) -> str:
+        shown = [f"{source:016x}: {self.seqs[source]}" for source in sorted(self.seqs)[:_SHOWN]]
+        if len(self.seqs) > _SHOWN:
+            shown.append(f"and {len(self.seqs) - _SHOWN} more")
+        where = f" in view {self.view}" if self.view is not None else ""
+        return f"{{{', '.join(shown)}}}{where}"
+
 
 @dataclass(frozen=True, slots=True)
 class EntryCut:
@@ -35,6 +49,9 @@ class EntryCut:
 
     log: int
     entry: int
+
+    def __str__(self) -> str:
+        return f"entry {self.entry} of log {self.log:016x}"
 
 
 Cut = OrderCut | SourceCut | EntryCut

@@ -13,6 +13,8 @@ from typing import Any
 
 from intergroup_core.errors import LogDamaged, LogError, LogFormat
 from intergroup_core.ids import Service
+from intergroup_core.log.cut import Cut
+from intergroup_core.log.cut_codec import cut_fields, cut_of_fields
 from intergroup_core.log.digest import checksum
 from intergroup_core.log.entry import FORMAT
 from intergroup_core.ports import Disk
@@ -49,6 +51,10 @@ class Manifest:
     first: int = 0
     """The number of the log's first entry; what was below it was removed."""
     sealed: tuple[SealedSegment, ...] = ()
+    after: Cut | None = None
+    """The cut behind which the log begins: all that follows it is here, up to the log's end. None where nobody said."""
+    upto: Cut | None = None
+    """Of a log that was fetched and is complete, the cut up to which it holds everything, be there entries or not."""
 
     @property
     def tail(self) -> int:
@@ -57,7 +63,8 @@ class Manifest:
 
     def without(self, segments: tuple[SealedSegment, ...]) -> Manifest:
         kept = tuple(segment for segment in self.sealed if segment not in segments)
-        return replace(self, first=kept[0].first if kept else self.tail, sealed=kept)
+        after = self.after if kept == self.sealed else None
+        return replace(self, first=kept[0].first if kept else self.tail, sealed=kept, after=after)
 
 
 def segment_name(first: int) -> str:
@@ -80,17 +87,17 @@ def first_of(name: str) -> int | None:
 
 
 def packed_manifest(manifest: Manifest) -> bytes:
-    content = json.dumps(
-        {
-            "format": FORMAT,
-            "log": f"{manifest.log:016x}",
-            "group": manifest.group,
-            "service": manifest.service.value,
-            "first": manifest.first,
-            "sealed": [asdict(segment) for segment in manifest.sealed],
-        },
-        indent=1,
-    )
+    fields: dict[str, Any] = {
+        "format": FORMAT,
+        "log": f"{manifest.log:016x}",
+        "group": manifest.group,
+        "service": manifest.service.value,
+        "first": manifest.first,
+        "sealed": [asdict(segment) for segment in manifest.sealed],
+    }
+    bounds = {"after": manifest.after, "upto": manifest.upto}
+    fields |= {name: cut_fields(cut) for name, cut in bounds.items() if cut is not None}
+    content = json.dumps(fields, indent=1)
     return f"{content}\n{checksum(content.encode()):016x}\n".encode()
 
 
@@ -114,6 +121,8 @@ def read_manifest(disk: Disk) -> Manifest:
         service=Service(fields["service"]),
         first=fields["first"],
         sealed=tuple(SealedSegment(**segment) for segment in fields["sealed"]),
+        after=cut_of_fields(fields["after"]) if "after" in fields else None,
+        upto=cut_of_fields(fields["upto"]) if "upto" in fields else None,
     )
 
 

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
+from intergroup_core.effects import Install
 from intergroup_core.errors import RangeUnavailable
 from intergroup_core.ids import MemberId, Service, ViewId
 from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
 from intergroup_core.log.entries import Entry, LogEntries
 from intergroup_core.log.entry import Kind
+from intergroup_core.wire.chunk import Chunk
 
 
 class Piece(NamedTuple):
@@ -27,12 +29,30 @@ class Piece(NamedTuple):
     def whole(self) -> bool:
         return self.first == 0 and self.stop == self.entry.header.messages
 
+    def chunk(self) -> Chunk:
+        """Its messages; not for views and gaps."""
+        chunk = self.entry.chunk()
+        if self.whole:
+            return chunk
+        ends = chunk.run.ends
+        run = chunk.run.slice(ends[self.first - 1] + 1 if self.first else 0, ends[self.stop - 1] + 1)
+        return Chunk(() if self.first else chunk.head, run)
+
 
 class Place(NamedTuple):
     """Before a message of an entry: the first of its messages where nothing else is said."""
 
     entry: int
     message: int = 0
+
+
+class RangeReader(Protocol):
+    """What gives the content of ranges: one log, or a stream of several."""
+
+    def pieces(self, start: Cut, stop: Cut, *, check: bool = True) -> Iterator[Piece]: ...
+
+    def install_at(self, cut: Cut) -> Install | None:
+        """The view in force at a cut, where that is known."""
 
 
 class LogReader(LogEntries):
@@ -159,10 +179,8 @@ class LogReader(LogEntries):
             self.place_of_view(start.view).entry + 1 if start.view is not None else self.first,
             self.place_of_view(stop.view).entry + 1 if stop.view is not None else self.first,
         )
-        ends = [self.place_of_message(source, last) for source, (_, last) in wanted.items()]
+        ends = [self._last_place(source, last) for source, (_, last) in wanted.items()]
         begins = [self.place_of_message(source, low + 1).entry for source, (low, _) in wanted.items()]
-        if any(end.entry >= self.stop for end in ends):
-            raise RangeUnavailable(f"{self._disk.where} does not reach so far; wait, or fetch it from another site")
         if self.first:
             self._refuse_removed({source: low for source, (low, _) in wanted.items()})
         if views[1] > views[0]:
@@ -170,7 +188,8 @@ class LogReader(LogEntries):
             ends.append(Place(views[1] - 1))
         if not begins:
             return
-        for entry in self.entries(min(begins), max(end.entry for end in ends) + 1, check=False):
+        last = min(self.stop, max(end.entry for end in ends) + 1)
+        for entry in self.entries(min(begins), last, check=False):
             header = entry.header
             piece = Piece(entry, 0, header.messages)
             if header.kind == Kind.DATA:
@@ -187,6 +206,28 @@ class LogReader(LogEntries):
             if check:
                 entry.check()
             yield piece
+
+    def _last_place(self, source: MemberId, last: int) -> Place:
+        """Where a sender's messages up to a seq end; a complete log need not have one of that very seq."""
+        place, upto = self.place_of_message(source, last), self.manifest.upto
+        complete = isinstance(upto, SourceCut) and upto.seqs.get(source, 0) >= last
+        if place.entry >= self.stop and not complete:
+            raise RangeUnavailable(f"{self._disk.where} does not reach so far; wait, or fetch it from another site")
+        return place
+
+    def install_at(self, cut: Cut) -> Install | None:
+        """The view in force at a cut, None where this log does not know it."""
+        if isinstance(cut, EntryCut):
+            return self.install_before(self.place_of(cut).entry)
+        if cut.view is not None:
+            entry = self.place_of_view(cut.view).entry
+            return next(self.entries(entry, entry + 1)).install()
+        if isinstance(cut, SourceCut):
+            return None
+        entry = self.place_of(cut).entry
+        # A view that is carried stands behind the place where it is in force already.
+        carried = entry < self.stop and next(self.entries(entry, entry + 1, check=False)).header.carried
+        return self.install_before(entry + carried)
 
     def _refuse_removed(self, wanted: dict[MemberId, int]) -> None:
         """In a log whose beginning was removed, a sender's first seq must follow at once."""

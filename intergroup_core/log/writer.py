@@ -9,6 +9,7 @@ from enum import IntEnum
 from intergroup_core.effects import Install
 from intergroup_core.errors import ConfigError, DiskFull, LocalProtocolError, LogError
 from intergroup_core.ids import Service, ViewId
+from intergroup_core.log.cut import Cut, OrderCut
 from intergroup_core.log.entry_maker import Delivered, EntryMaker, MadeEntry, Part
 from intergroup_core.log.index import IndexBuilder, SegmentIndex
 from intergroup_core.log.manifest import (
@@ -123,6 +124,16 @@ class LogWriter:
             self._put(entry)
         return entry.header.entry
 
+    def carry(self, install: Install) -> None:
+        """Begin with the view in force: for what is fetched from the midst of a stream."""
+        if self._context.entry or self._builder.entries:
+            raise LocalProtocolError(f"{self._disk.where} has entries already; only a log that has none can begin so")
+        self._context = self._context._replace(install=install)
+
+    def stand_behind(self, cut: OrderCut, seq: int = 0) -> None:
+        """What a gap that is appended next comes after, where that is not in this log."""
+        self._context = self._context._replace(source=cut.sender, seq=seq, timestamp=cut.timestamp)
+
     def flush(self, level: Durability) -> int:
         """Bring everything appended to a level; up to where it is there now."""
         if self._failed:
@@ -225,6 +236,14 @@ class LogWriter:
                 if name in there:
                     self._disk.remove(name)
 
+    def bound(self, *, after: Cut | None = None, upto: Cut | None = None) -> None:
+        """Say where the log begins, or that it is complete up to a cut: true and durable once this returns."""
+        self._refuse_while_syncing("say between which cuts it lies")
+        self.flush(Durability.DISK)
+        manifest = replace(self._manifest, after=after or self._manifest.after, upto=upto or self._manifest.upto)
+        write_manifest(self._disk, manifest)
+        self._manifest = manifest
+
     def close(self) -> None:
         """Everything durable, unless the disk refuses."""
         self._refuse_while_syncing("close")
@@ -310,11 +329,11 @@ class LogWriter:
         self._synced_words = 0
 
 
-def create_log(disk: Disk, *, log: int, group: str, service: Service) -> None:
-    """Make a directory the log of a stream; `log` is its id, random and not zero."""
+def create_log(disk: Disk, *, log: int, group: str, service: Service, after: Cut | None = None) -> None:
+    """Make a directory the log of a stream; `log` is its id, random and not zero, `after` the cut it begins behind."""
     if MANIFEST in disk.names():
         raise ConfigError(f"{disk.where} holds a log already; open that one, or name another directory")
-    write_manifest(disk, Manifest(log=log, group=group, service=service))
+    write_manifest(disk, Manifest(log=log, group=group, service=service, after=after))
 
 
 def open_log(disk: Disk, *, durability: Durability = Durability.OS, segment_bytes: int = SEGMENT_BYTES) -> LogWriter:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from random import Random
 
 import pytest
 
 from intergroup_core.errors import DiskFull, LogDamaged, LogError, LogFormat
-from intergroup_core.ids import Service
+from intergroup_core.ids import MemberId, Service
+from intergroup_core.log.cut import SourceCut
 from intergroup_core.log.digest import checksum
 from intergroup_core.log.manifest import (
     MANIFEST,
@@ -33,6 +35,17 @@ def test_a_manifest_is_read_as_it_was_written_and_is_durable() -> None:
     assert read_manifest(disk) == PRICES
     assert read_manifest(disk.after_crash(Random(1))) == PRICES
     assert PRICES.tail == 35
+
+
+def test_the_cuts_between_which_a_log_lies_are_kept() -> None:
+    after, upto = SourceCut({MemberId(7): 3}), SourceCut({MemberId(7): 90, MemberId(8): 1})
+    manifest = replace(PRICES, after=after, upto=upto)
+    disk = SimDisk()
+    write_manifest(disk, manifest)
+    assert read_manifest(disk) == manifest
+    # Once its beginning is gone the log begins somewhere else.
+    assert (manifest.without(()).after, manifest.without(SEALED[:1]).after) == (after, None)
+    assert manifest.without(SEALED[:1]).upto == upto
 
 
 def test_a_directory_without_one_is_no_log() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from intergroup_core.errors import ConfigError, DiskFull, LocalProtocolError, LogError
 from intergroup_core.ids import Service
+from intergroup_core.log.cut import OrderCut
 from intergroup_core.log.entry_maker import Delivered
 from intergroup_core.log.manifest import read_manifest, segment_name
 from intergroup_core.log.reader import LogReader
@@ -214,6 +215,19 @@ def test_the_oldest_segments_are_removed_manifest_first() -> None:
     }
     assert LogReader(disk).first == sealed[2].first
     assert log.append(a_chunk(b"next", seq=13, timestamp=START + 13)) == 12
+
+
+def test_a_log_says_it_is_complete_only_when_it_is_durable() -> None:
+    after, upto = OrderCut(START, A), OrderCut(START + 9, A)
+    disk = SimDisk()
+    create_log(disk, log=LOG, group="prices", service=Service.RTO, after=after)
+    log = open_log(disk)
+    for chunk in chunks(3):
+        log.append(chunk)
+    log.bound(upto=upto)
+    left = disk.after_crash(Random(3))
+    assert len(contents(LogReader(left))) == 3
+    assert (read_manifest(left).after, read_manifest(left).upto) == (after, upto)
 
 
 def test_a_directory_holds_one_log() -> None:

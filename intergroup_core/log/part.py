@@ -1,0 +1,197 @@
+"""Parts of a stream: logs of one (group, service), each with the cuts between which it holds everything.
+
+A site begins a new part whenever its member starts anew, and one more for each range that it fetches. In `rto` and
+`rso` cuts mean the same in all of them, so a part can be known to go on where another ends; in `uu` each part is an
+order of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from intergroup_core.ids import MemberId, Service, ViewId
+from intergroup_core.log.cut import Cut, OrderCut, SourceCut
+from intergroup_core.log.entry import EntryHeader, Kind
+from intergroup_core.log.index import ViewPlace
+from intergroup_core.log.reader import LogReader, Place
+
+C = TypeVar("C", OrderCut, SourceCut)
+
+
+class Part(Generic[C]):
+    """One log of a stream, as it was at the last look."""
+
+    floor: C
+    """Before everything in it."""
+    begin: C
+    """All that lies behind this cut, up to `end`, is here. Where nobody said so it is the cut behind the first view."""
+    end: C
+    """Behind everything in it."""
+
+    def __init__(self, reader: LogReader) -> None:
+        self.reader = reader
+        self.empty = reader.stop == reader.first
+        places = [place for segment in reader.segments for place in segment.index.view_places()]
+        self.views: dict[ViewId, None] = dict.fromkeys(place.view for place in places)
+        """In the order of the log."""
+        self._first = None if self.empty else next(reader.entries(reader.first, check=False)).header
+        self._first_view = places[0] if places else None
+
+    @property
+    def first_timestamp(self) -> int:
+        """Of its first message or view; of an empty one, where it lies."""
+        found = (segment.index.totals.first_timestamp for segment in self.reader.segments)
+        return next((timestamp for timestamp in found if timestamp), 0)
+
+    @property
+    def order(self) -> tuple[int, bool]:
+        """By which parts stand in a stream; one without entries stands behind what it follows."""
+        return self.first_timestamp, self.empty
+
+    @property
+    def _carried(self) -> ViewPlace | None:
+        """The view that was in force where the log begins, where it says so."""
+        return self._first_view if self._first is not None and self._first.carried else None
+
+    def holds(self, cut: C) -> bool:
+        """Whether a cut lies in this part, its two ends included."""
+        raise NotImplementedError
+
+    def goes_on_from(self, end: C) -> bool:
+        """Whether all behind the end of another part, which reaches to the beginning of this one, is here."""
+        raise NotImplementedError
+
+
+class OrderPart(Part[OrderCut]):
+    """Of `rto`: cuts are points of the one order, told apart by their view where the order began again."""
+
+    def __init__(self, reader: LogReader) -> None:
+        super().__init__(reader)
+        after, upto = reader.manifest.after, reader.manifest.upto
+        if isinstance(after, OrderCut):
+            self.floor = self.begin = after
+        elif self._first is not None and self._carried is not None:
+            # It tells what came last before it.
+            last = OrderCut(self._first.last_timestamp, MemberId(self._first.source), self._carried.view)
+            self.floor = self.begin = last
+        else:
+            self.floor, self.begin = self._own_beginning()
+        head = reader.head()
+        assert isinstance(head, OrderCut)
+        self.end = upto if isinstance(upto, OrderCut) else self.floor if self.empty else head
+
+    def _own_beginning(self) -> tuple[OrderCut, OrderCut]:
+        header = _first_placed(self.reader)
+        if header is None:
+            return OrderCut(0, MemberId(0)), OrderCut(0, MemberId(0))
+        # Nobody has the id 0, so there is a point right before everybody's messages.
+        floor = OrderCut(header.first_timestamp, MemberId(header.source - 1))
+        if header.kind != Kind.VIEW or self._first_view is None:
+            return floor, floor
+        return floor, OrderCut(header.first_timestamp, MemberId(header.source), self._first_view.view)
+
+    @property
+    def first_timestamp(self) -> int:
+        return super().first_timestamp or self.floor.timestamp
+
+    def holds(self, cut: OrderCut) -> bool:
+        if cut in (self.floor, self.end):
+            return True
+        key = _key(cut)
+        if cut.view is None:
+            return _key(self.floor) <= key <= _key(self.end)
+        if (cut.view == self.end.view and key > _key(self.end)) or (
+            cut.view == self.floor.view and key < _key(self.floor)
+        ):
+            return False
+        return cut.view in self.views or cut.view in (self.floor.view, self.end.view)
+
+    def goes_on_from(self, end: OrderCut) -> bool:
+        same_place = _key(self.begin) == _key(end) and None in (self.begin.view, end.view)
+        return self.begin.view == end.view or same_place or self.holds(end)
+
+    def place_of(self, cut: OrderCut) -> Place:
+        """Where a cut that this part holds, or goes on from, lies in its log."""
+        if cut == self.floor or (cut.view is not None and cut.view not in self.views):
+            return self.reader.end() if cut == self.end else self.reader.start()
+        return self.reader.place_of(cut)
+
+
+class SourcePart(Part[SourceCut]):
+    """Of `rso`: cuts are points in the orders of all senders."""
+
+    def __init__(self, reader: LogReader) -> None:
+        super().__init__(reader)
+        after, upto = reader.manifest.after, reader.manifest.upto
+        head = reader.head()
+        assert isinstance(head, SourceCut)
+        self.head = head
+        """What is in the log itself; `end` knows more where it was said between which cuts the log lies."""
+        if isinstance(after, SourceCut):
+            self.floor = self.begin = after
+        else:
+            first = {source: seq - 1 for source, seq in _first_seqs(reader).items()}
+            carried = self._carried
+            self.floor = SourceCut(first, carried.view if carried is not None else None)
+            self.begin = SourceCut(first, self._first_view.view if self._first_view is not None else None)
+        end = joined(self.floor, head)
+        self.end = joined(end, upto) if isinstance(upto, SourceCut) else end
+
+    @property
+    def first_timestamp(self) -> int:
+        view = self.end.view
+        return super().first_timestamp or (view.start if view is not None else 0)
+
+    def holds(self, cut: SourceCut) -> bool:
+        in_view = cut.view is None or cut.view in self.views or cut.view in (self.floor.view, self.end.view)
+        above = all(cut.seqs.get(source, 0) >= low for source, low in self.floor.seqs.items())
+        return in_view and above and all(seq <= self.end.seqs.get(source, 0) for source, seq in cut.seqs.items())
+
+    def goes_on_from(self, end: SourceCut) -> bool:
+        return self.begin.view == end.view or end.view in self.views
+
+
+def joined(one: SourceCut, other: SourceCut) -> SourceCut:
+    """Behind everything that two cuts are behind; the view is that of the later one, which is the second."""
+    seqs = dict(one.seqs)
+    for source, seq in other.seqs.items():
+        seqs[source] = max(seq, seqs.get(source, 0))
+    return SourceCut(seqs, other.view if other.view is not None else one.view)
+
+
+def part_of(reader: LogReader) -> OrderPart | SourcePart:
+    """The part that a log is; not for logs of `uu`."""
+    return OrderPart(reader) if reader.manifest.service is Service.RTO else SourcePart(reader)
+
+
+def says_something(reader: LogReader) -> bool:
+    """Whether a log holds anything, if only that nothing lies between two cuts."""
+    manifest = reader.manifest
+    return reader.stop > reader.first or (manifest.after is not None and manifest.upto is not None)
+
+
+def cut_timestamp(cut: Cut | None) -> int:
+    """A timestamp that a cut is known to be behind."""
+    if isinstance(cut, OrderCut):
+        return cut.timestamp
+    return cut.view.start if isinstance(cut, SourceCut) and cut.view is not None else 0
+
+
+def _key(cut: OrderCut) -> tuple[int, int]:
+    return cut.timestamp, cut.sender
+
+
+def _first_placed(reader: LogReader) -> EntryHeader | None:
+    """The first message or view; a gap and a view that is carried have no place of their own."""
+    for entry in reader.entries(reader.first, check=False):
+        if entry.header.kind != Kind.GAP and not entry.header.carried:
+            return entry.header
+    return None
+
+
+def _first_seqs(reader: LogReader) -> dict[MemberId, int]:
+    firsts: dict[MemberId, int] = {}
+    for segment in reader.segments:
+        for source, first, _ in segment.index.sources.tolist():
+            firsts.setdefault(MemberId(source), first)
+    return firsts

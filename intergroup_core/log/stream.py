@@ -1,0 +1,218 @@
+"""A stream as one site holds it: its parts in order, what can be read across them, and what is missing in between."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from intergroup_core.effects import Install
+from intergroup_core.errors import LogError, RangeUnavailable
+from intergroup_core.ids import Service
+from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
+from intergroup_core.log.manifest import MANIFEST, read_manifest
+from intergroup_core.log.part import OrderPart, Part, cut_timestamp, part_of, says_something
+from intergroup_core.log.reader import LogReader, Piece, Place
+from intergroup_core.log.stretch import OrderStretch, Range, SourceStretch, Stretch
+from intergroup_core.ports import Disk
+
+
+class StreamReader:
+    """The parts of one stream; what was appended, begun, fetched or removed since is seen after `refresh`."""
+
+    def __init__(self, disks: Sequence[Disk]) -> None:
+        self._readers: dict[int, LogReader] = {}
+        self._stretches: list[Stretch[Any]] = []
+        self._disks: Sequence[Disk] = disks
+        self.refresh()
+
+    def refresh(self, disks: Sequence[Disk] | None = None) -> None:
+        """Look again; with a new list where parts may have come or gone."""
+        self._disks = self._disks if disks is None else disks
+        readers: dict[int, LogReader] = {}
+        for disk in self._disks:
+            log = _log_in(disk)
+            if log is None:
+                continue
+            if log in self._readers:
+                readers[log] = self._readers[log]
+                readers[log].refresh()
+            else:
+                readers[log] = LogReader(disk)
+        self._readers = readers
+        kept = [reader for reader in readers.values() if says_something(reader)]
+        self._stretches = [] if self._service is Service.UU else _stretches([part_of(reader) for reader in kept])
+
+    @property
+    def parts(self) -> list[LogReader]:
+        """Those that hold anything, in the order of the stream; in `uu` in the order given."""
+        if self._service is Service.UU:
+            return [reader for reader in self._readers.values() if says_something(reader)]
+        return [part.reader for stretch in self._stretches for part in stretch.parts]
+
+    @property
+    def highest(self) -> int:
+        """The highest timestamp that any part knows of; a site's clock starts above it."""
+        known = [0]
+        for reader in self._readers.values():
+            known += [segment.index.totals.highest for segment in reader.segments[-1:]]
+            known += [cut_timestamp(reader.manifest.after), cut_timestamp(reader.manifest.upto)]
+        return max(known)
+
+    def first(self) -> Cut | None:
+        """The cut before everything that is held; None where nothing is."""
+        if self._stretches:
+            earliest: Cut = self._stretches[0].floor
+            return earliest
+        parts = self.parts
+        return EntryCut(parts[0].manifest.log, parts[0].first) if parts else None
+
+    def head(self) -> Cut | None:
+        """The cut behind everything that the last part, and all that it continues, holds; None where nothing is."""
+        if self._stretches:
+            last: Cut = self._stretches[-1].end
+            return last
+        parts = self.parts
+        return parts[-1].head() if parts else None
+
+    def holes(self) -> list[tuple[Cut, Cut]]:
+        """Between which cuts something is missing, or may be; in `uu` no part continues another, and there are none."""
+        return [(one.end, other.begin) for one, other in itertools.pairwise(self._stretches)]
+
+    def place_of(self, cut: OrderCut | EntryCut) -> tuple[LogReader, Place]:
+        """The part that holds a cut, and where it lies there."""
+        if isinstance(cut, EntryCut):
+            reader = self._log(cut)
+            return reader, reader.place_of(cut)
+        stretch = self._stretch_of(cut)
+        assert isinstance(stretch, OrderStretch)
+        part = stretch.parts[stretch.holder(cut) or 0]
+        assert isinstance(part, OrderPart)
+        return part.reader, part.place_of(cut)
+
+    def ranges(self, start: Cut, stop: Cut) -> list[Range]:
+        """Which logs give what lies between two cuts, in order; RangeUnavailable where something of it is missing."""
+        match start, stop:
+            case EntryCut(), EntryCut():
+                if start.log != stop.log:
+                    raise RangeUnavailable(f"{start} and {stop} lie in two orders; in uu give two cuts of one log")
+                return [Range(self._log(start), start, stop)]
+            case OrderCut(), OrderCut():
+                begin, end = self._stretch_of(start), self._stretch_of(stop)
+                if begin is not end:
+                    raise self._hole_behind(begin if self._before(begin, end) else end)
+                return begin.ranges(start, stop)
+            case SourceCut(), SourceCut():
+                return self._source_stretch(start, stop).ranges(start, stop)
+            case _:
+                raise RangeUnavailable("a range has both its ends in the order of one service; give two cuts of it")
+
+    def pieces(self, start: Cut, stop: Cut, *, check: bool = True) -> Iterator[Piece]:
+        """Everything between two cuts; what two parts hold is given once."""
+        for found in self.ranges(start, stop):
+            yield from found.reader.pieces(found.start, found.stop, check=check)
+
+    def install_at(self, cut: Cut) -> Install | None:
+        """The view in force at a cut, where a part knows it."""
+        if isinstance(cut, EntryCut):
+            return self._log(cut).install_at(cut)
+        for stretch in self._stretches:
+            for part in stretch.parts:
+                if part.holds(cut) if cut.view is None else cut.view in part.views:
+                    return part.reader.install_at(cut)
+        return None
+
+    @property
+    def _service(self) -> Service | None:
+        return next((reader.manifest.service for reader in self._readers.values()), None)
+
+    def _log(self, cut: EntryCut) -> LogReader:
+        reader = self._readers.get(cut.log)
+        if reader is None:
+            raise RangeUnavailable(f"{self} has no log {cut.log:016x}; read it where it was made")
+        return reader
+
+    def _stretch_of(self, cut: OrderCut) -> Stretch[Any]:
+        for stretch in self._stretches:
+            if stretch.holds(cut):
+                return stretch
+        raise RangeUnavailable(f"{self} does not hold {cut}, only {self._held()}; fetch it from another site, or wait")
+
+    def _source_stretch(self, start: SourceCut, stop: SourceCut) -> SourceStretch:
+        for stretch in self._stretches:
+            if isinstance(stretch, SourceStretch) and not stretch.lacks(start, stop):
+                return stretch
+        begin = next((stretch for stretch in self._stretches[:-1] if stretch.holds(start)), None)
+        if begin is not None and any(stretch.holds(stop) for stretch in self._stretches if stretch is not begin):
+            raise self._hole_behind(begin)
+        raise RangeUnavailable(
+            f"{self} does not hold what lies between {start} and {stop}, only {self._held()}; "
+            "fetch it from another site, or wait"
+        )
+
+    def _before(self, one: Stretch[Any], other: Stretch[Any]) -> bool:
+        return self._stretches.index(one) < self._stretches.index(other)
+
+    def _hole_behind(self, stretch: Stretch[Any]) -> RangeUnavailable:
+        start, stop = self.holes()[self._stretches.index(stretch)]
+        return RangeUnavailable(f"{self} has a hole between {start} and {stop}; fetch that from another site")
+
+    def _held(self) -> str:
+        stretches = [f"{stretch.floor} to {stretch.end}" for stretch in self._stretches[-_SHOWN:]]
+        return " and ".join(stretches) or "nothing"
+
+    def __str__(self) -> str:
+        manifest = next((reader.manifest for reader in self._readers.values()), None)
+        return f"the stream {manifest.service.value} of {manifest.group}" if manifest is not None else "an empty stream"
+
+
+_SHOWN = 4
+"""Stretches, the last ones, that an error names."""
+
+
+def _log_in(disk: Disk) -> int | None:
+    """The id of the log in a directory; None where it was removed meanwhile, or is only being made."""
+    try:
+        return read_manifest(disk).log if MANIFEST in disk.names() else None
+    except LogError:
+        if _is_gone(disk):
+            return None
+        raise
+
+
+def _is_gone(disk: Disk) -> bool:
+    try:
+        return MANIFEST not in disk.names()
+    except LogError:
+        return True
+
+
+def _stretches(parts: list[Part[Any]]) -> list[Stretch[Any]]:
+    """Parts put together as far as nothing is missing between them; one that has nothing of its own is left out."""
+    left = sorted(parts, key=lambda part: part.order)
+    for part in list(left):
+        if any(_alone(other).covers(part) for other in left if other is not part):
+            left.remove(part)
+    found: list[Stretch[Any]] = []
+    while left:
+        first = next((part for part in left if not _follows_any(part, left)), left[0])
+        left.remove(first)
+        stretch = _alone(first)
+        while (at := _continuation(stretch, left)) is not None:
+            stretch.add(left.pop(at))
+            left = [part for part in left if not stretch.covers(part)]
+        found.append(stretch)
+    return sorted(found, key=lambda stretch: stretch.parts[0].order)
+
+
+def _continuation(stretch: Stretch[Any], parts: list[Part[Any]]) -> int | None:
+    return next((at for at, part in enumerate(parts) if stretch.is_continued_by(part)), None)
+
+
+def _alone(part: Part[Any]) -> Stretch[Any]:
+    return OrderStretch(part) if isinstance(part, OrderPart) else SourceStretch(part)
+
+
+def _follows_any(part: Part[Any], parts: list[Part[Any]]) -> bool:
+    """Whether a part continues another one, so that it cannot be where a stretch begins."""
+    return any(_alone(other).is_continued_by(part) for other in parts if other is not part)

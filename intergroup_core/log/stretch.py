@@ -1,0 +1,171 @@
+"""Stretches of a stream: parts of which each goes on where the one before it ends, so that nothing is missing."""
+
+from __future__ import annotations
+
+from typing import Generic, NamedTuple
+
+from intergroup_core.ids import MemberId, ViewId
+from intergroup_core.log.cut import Cut, OrderCut, SourceCut
+from intergroup_core.log.part import C, OrderPart, Part, SourcePart, joined
+from intergroup_core.log.reader import LogReader, Place
+
+
+class Range(NamedTuple):
+    """What one log gives of a range."""
+
+    reader: LogReader
+    start: Cut | Place
+    stop: Cut | Place
+
+
+class Stretch(Generic[C]):
+    """Parts in a row; `ends` says for each of them up to where everything was held before it."""
+
+    def __init__(self, first: Part[C]) -> None:
+        self.parts: list[Part[C]] = [first]
+        self.ends: list[C] = [first.floor]
+        self.end: C = first.end
+
+    @property
+    def begin(self) -> C:
+        return self.parts[0].begin
+
+    @property
+    def floor(self) -> C:
+        return self.parts[0].floor
+
+    def holds(self, cut: C) -> bool:
+        raise NotImplementedError
+
+    def reaches(self, part: Part[C]) -> bool:
+        """Whether a part begins somewhere in here, or where this ends."""
+        return self.holds(part.begin)
+
+    def covers(self, part: Part[C]) -> bool:
+        """Whether there is nothing in a part that is not here."""
+        return self.reaches(part) and self.holds(part.end)
+
+    def is_continued_by(self, part: Part[C]) -> bool:
+        """Whether nothing is missing between the end of this and what is in a part, which may overlap."""
+        return self.reaches(part) and part.goes_on_from(self.end)
+
+    def add(self, part: Part[C]) -> None:
+        self.parts.append(part)
+        self.ends.append(self.end)
+        self.end = self._end_with(part)
+
+    def _end_with(self, part: Part[C]) -> C:
+        raise NotImplementedError
+
+    def ranges(self, start: C, stop: C) -> list[Range]:
+        """Which logs give what lies between two cuts, both of which are held here."""
+        raise NotImplementedError
+
+
+class OrderStretch(Stretch[OrderCut]):
+    """Of `rto`: one part is read after another."""
+
+    def holds(self, cut: OrderCut) -> bool:
+        return self.holder(cut) is not None
+
+    def holder(self, cut: OrderCut) -> int | None:
+        """The first part in which a cut lies."""
+        return next((at for at, part in enumerate(self.parts) if part.holds(cut)), None)
+
+    def _end_with(self, part: Part[OrderCut]) -> OrderCut:
+        return part.end
+
+    def ranges(self, start: OrderCut, stop: OrderCut) -> list[Range]:
+        first, last = self.holder(start), self.holder(stop)
+        assert first is not None
+        assert last is not None
+        found = []
+        for at in range(first, last + 1):
+            part = self.parts[at]
+            assert isinstance(part, OrderPart)
+            begin = part.place_of(start if at == first else self.ends[at])
+            end = part.place_of(stop) if at == last else part.reader.end()
+            found.append(Range(part.reader, begin, end))
+        return found
+
+
+class SourceStretch(Stretch[SourceCut]):
+    """Of `rso`: each part gives of each sender what those before it did not have."""
+
+    @property
+    def views(self) -> list[ViewId]:
+        """Of all parts, in order."""
+        return list(dict.fromkeys(view for part in self.parts for view in part.views))
+
+    def holds(self, cut: SourceCut) -> bool:
+        above = all(cut.seqs.get(source, 0) >= low for source, low in self.floor.seqs.items())
+        return above and self._is_below_end(cut)
+
+    def reaches(self, part: Part[SourceCut]) -> bool:
+        assert isinstance(part, SourcePart)
+        begin = part.begin.seqs
+        # A cut does not name those that are gone; a part without a message of theirs has nothing from before it.
+        above = all(
+            begin[source] >= low if source in begin else source not in part.head.seqs
+            for source, low in self.floor.seqs.items()
+        )
+        return above and self._is_below_end(part.begin)
+
+    def covers(self, part: Part[SourceCut]) -> bool:
+        return self.reaches(part) and self._is_below_end(part.end)
+
+    def _is_below_end(self, cut: SourceCut) -> bool:
+        known = cut.view is None or cut.view in (self.floor.view, self.end.view) or cut.view in self.views
+        return known and all(seq <= self.end.seqs.get(source, 0) for source, seq in cut.seqs.items())
+
+    def lacks(self, start: SourceCut, stop: SourceCut) -> bool:
+        """Whether something between two cuts is not here; senders of which nothing is wanted do not matter."""
+        wanted = _wanted(start, stop)
+        if any(low < self.floor.seqs.get(source, 0) for source, (low, _) in wanted.items()):
+            return True
+        if any(high > self.end.seqs.get(source, 0) for source, (_, high) in wanted.items()):
+            return True
+        known = {*self.views, self.floor.view, self.end.view}
+        # A cut without a view is before the first one that there ever was.
+        return start.view not in known or not (stop.view is None or stop.view in known)
+
+    def _end_with(self, part: Part[SourceCut]) -> SourceCut:
+        return joined(self.end, part.end)
+
+    def ranges(self, start: SourceCut, stop: SourceCut) -> list[Range]:
+        wanted = _wanted(start, stop)
+        views = self.views
+        low, high = _behind(views, start.view), _behind(views, stop.view)
+        found = []
+        for part, before in zip(self.parts, self.ends, strict=True):
+            assert isinstance(part, SourcePart)
+            own = list(part.views)
+            upto = min(high, _behind(views, own[-1])) if own else low
+            begin = SourceCut(
+                {source: max(first, before.seqs.get(source, 0)) for source, (first, _) in wanted.items()},
+                _known(own, views, low),
+            )
+            held = part.head.seqs
+            end = SourceCut(
+                {source: min(last, held.get(source, 0)) for source, (_, last) in wanted.items()},
+                _known(own, views, max(low, upto)),
+            )
+            found.append(Range(part.reader, begin, end))
+            low = max(low, upto)
+        return found
+
+
+def _wanted(start: SourceCut, stop: SourceCut) -> dict[MemberId, tuple[int, int]]:
+    """Of each sender the seqs that lie between two cuts: behind the first, not behind the second."""
+    lows = {source: start.seqs.get(source, 0) for source in stop.seqs}
+    return {source: (low, stop.seqs[source]) for source, low in lows.items() if stop.seqs[source] > low}
+
+
+def _behind(views: list[ViewId], view: ViewId | None) -> int:
+    """How many views of a stretch a cut in this one is behind."""
+    return views.index(view) + 1 if view in views else 0
+
+
+def _known(own: list[ViewId], views: list[ViewId], behind: int) -> ViewId | None:
+    """The view by which a log knows a cut that is behind so many; None where that is before its first one."""
+    return views[behind - 1] if behind and views[behind - 1] in own else None

@@ -1,0 +1,304 @@
+"""Streams of several parts: read across those that continue each other, and holes that are known."""
+
+from __future__ import annotations
+
+import itertools
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from intergroup_core.errors import RangeUnavailable
+from intergroup_core.ids import MemberId, Service
+from intergroup_core.log.chain import describe
+from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
+from intergroup_core.log.entry import Kind
+from intergroup_core.log.entry_maker import Delivered
+from intergroup_core.log.manifest import Manifest, write_manifest
+from intergroup_core.log.reader import LogReader, RangeReader
+from intergroup_core.log.stream import StreamReader
+from intergroup_core.log.transfer import RangeCut, RangeSink, RangeSource
+from intergroup_core.log.writer import LogWriter, create_log, open_log
+from intergroup_core.sim.disk import SimDisk
+from tests.builders import GROUP, START, A, B
+from tests.log_builders import a_chunk, a_gap, a_history, an_install, messages_alike
+from tests.unit.log.test_transfer import a_reader, cuts_of
+
+SERVICES = (Service.RTO, Service.RSO)
+BOTH = pytest.mark.parametrize("service", SERVICES)
+
+
+def a_part(history: list[Delivered], log: int, service: Service = Service.RTO, after: Cut | None = None) -> SimDisk:
+    disk = SimDisk()
+    writer = a_writer(disk, log, service, after)
+    for delivered in history:
+        writer.append(delivered)
+    return disk
+
+
+def a_writer(disk: SimDisk, log: int, service: Service, after: Cut | None = None) -> LogWriter:
+    create_log(disk, log=log, group=GROUP, service=service, after=after)
+    return open_log(disk, segment_bytes=1_500)
+
+
+def fetched(source: RangeReader, start: Cut, stop: Cut, log: int) -> SimDisk:
+    """A part that holds a range of another site's log."""
+    assert isinstance(start, OrderCut | SourceCut)
+    assert isinstance(stop, OrderCut | SourceCut)
+    disk = SimDisk()
+    service = Service.RTO if isinstance(start, OrderCut) else Service.RSO
+    sink = RangeSink(a_writer(disk, log, service, start), start, stop)
+    for block in RangeSource(source, start, stop):
+        sink.take(block)
+    sink.keep()
+    return disk
+
+
+def content(reader: RangeReader, start: Cut, stop: Cut) -> list[object]:
+    """Messages, views and gaps one by one, however they are bundled."""
+    found: list[object] = []
+    for piece in reader.pieces(start, stop):
+        match piece.entry.kind:
+            case Kind.DATA:
+                found += [(each.source, each.seq, each.payload.tobytes()) for each in piece.chunk().messages()]
+            case Kind.VIEW:
+                found.append(piece.entry.install())
+            case Kind.GAP:
+                found.append(piece.entry.gap())
+    return found
+
+
+def everything(stream: StreamReader) -> list[object]:
+    start, stop = stream.first(), stream.head()
+    assert start is not None
+    assert stop is not None
+    return content(stream, start, stop)
+
+
+@settings(max_examples=120, deadline=None)
+@given(seed=st.integers(0, 99_999), service=st.sampled_from(SERVICES))
+def test_a_range_is_given_whole_where_the_parts_hold_it_and_refused_where_they_do_not(
+    seed: int, service: Service
+) -> None:
+    rng = Random(seed)
+    source = a_reader(a_history(rng, 30, service), service)
+    cuts = cuts_of(source)
+    spans = [tuple(sorted(rng.sample(range(len(cuts)), 2))) for _ in range(rng.randint(1, 5))]
+    bounds = sorted({at for span in spans for at in span})
+    disks = [fetched(source, cuts[low], cuts[high], 1 + number) for number, (low, high) in enumerate(spans)]
+    rng.shuffle(disks)
+    stream = StreamReader(disks)
+    merged: list[list[int]] = []
+    for low, high in sorted(spans):
+        if merged and low <= merged[-1][1]:
+            merged[-1][1] = max(merged[-1][1], high)
+        else:
+            merged.append([low, high])
+    assert stream.holes() == [(cuts[one[1]], cuts[other[0]]) for one, other in itertools.pairwise(merged)]
+    assert (stream.first(), stream.head()) == (cuts[merged[0][0]], cuts[merged[-1][1]])
+    for _ in range(8):
+        low, high = sorted(rng.choices([*bounds, *range(len(cuts))], k=2))
+        start, stop = cuts[low], cuts[high]
+        if any(one <= low and high <= other for one, other in merged):
+            assert content(stream, start, stop) == content(source, start, stop), f"seed {seed}"
+            assert describe(stream, start, stop) == describe(source, start, stop)
+        elif content(source, start, stop):
+            with pytest.raises(RangeUnavailable):
+                content(stream, start, stop)
+
+
+def first_life() -> list[Delivered]:
+    return [
+        an_install(A, B, joined=(A, B)),
+        messages_alike(4, source=A, seq=1, timestamp=START + 1),
+        a_chunk(b"of bert", source=B, seq=1, timestamp=START + 8),
+    ]
+
+
+def meanwhile() -> list[Delivered]:
+    return [
+        messages_alike(3, source=B, seq=2, timestamp=START + 11),
+        an_install(B, start=START + 20),
+        messages_alike(3, source=B, seq=5, timestamp=START + 21),
+    ]
+
+
+def second_life() -> list[Delivered]:
+    return [
+        an_install(A, B, start=START + 40, joined=(A,)),
+        messages_alike(5, source=B, seq=8, timestamp=START + 41),
+        messages_alike(2, source=A, seq=1 << 20, timestamp=START + 50),
+    ]
+
+
+@BOTH
+def test_a_site_that_was_away_has_a_hole_until_it_fetches_it(service: Service) -> None:
+    keeper = a_reader([*first_life(), *meanwhile(), *second_life()], service)
+    parts = [a_part(first_life(), 1, service), a_part(second_life(), 2, service)]
+    stream = StreamReader(parts)
+    ((start, stop),) = stream.holes()
+    first, head = stream.first(), stream.head()
+    assert start == LogReader(parts[0]).head()
+    assert first is not None
+    assert head is not None
+    with pytest.raises(RangeUnavailable, match=rf"the stream {service.value} of {GROUP} has a hole between .* fetch"):
+        content(stream, first, keeper.head())
+    parts.append(fetched(keeper, start, stop, 3))
+    stream.refresh(parts)
+    assert stream.holes() == []
+    assert [reader.manifest.log for reader in stream.parts] == [1, 3, 2]
+    assert everything(stream) == content(keeper, first, keeper.head())
+    assert stream.head() == keeper.head()
+
+
+@BOTH
+def test_a_hole_in_which_nothing_was_sent_is_closed_by_a_part_without_entries(service: Service) -> None:
+    joined = an_install(A, B, start=START + 40)
+    before, behind = first_life(), [joined, *second_life()[1:]]
+    after: dict[Service, Cut] = {
+        Service.RTO: OrderCut(START + 35, A, an_install(A, B).view.id),
+        Service.RSO: SourceCut({A: 4, B: 3}, an_install(A, B).view.id),
+    }
+    keeper = a_reader([*before, *behind], service)
+    parts = [a_part(before, 1, service), a_part(behind, 2, service, after[service])]
+    stream = StreamReader(parts)
+    ((start, stop),) = stream.holes()
+    assert stop == after[service]
+    part = SimDisk()
+    writer = a_writer(part, 3, service, start)
+    writer.bound(upto=stop)
+    stream.refresh([*parts, part])
+    assert stream.holes() == []
+    assert everything(stream)[1:] == content(keeper, keeper_cut(keeper, 0), keeper.head())
+
+
+def keeper_cut(keeper: LogReader, at: int) -> RangeCut:
+    return cuts_of(keeper)[at]
+
+
+@BOTH
+def test_a_part_that_begins_where_another_ends_continues_it(service: Service) -> None:
+    keeper = a_reader([*first_life(), *second_life()], service)
+    first = a_part(first_life(), 1, service)
+    second = a_part(second_life(), 2, service, LogReader(first).head())
+    stream = StreamReader([second, first])
+    assert stream.holes() == []
+    assert everything(stream)[1:] == content(keeper, keeper_cut(keeper, 0), keeper.head())
+
+
+def test_parts_of_a_removed_beginning_continue_what_was_fetched() -> None:
+    """Where the oldest segments of a log are gone, it begins with a carried view, which knows what came before."""
+    keeper = a_reader([*first_life(), *meanwhile(), *second_life()])
+    disk = SimDisk()
+    writer = a_writer(disk, 1, Service.RTO)
+    for delivered in [*first_life(), *meanwhile(), *second_life()]:
+        writer.append(delivered)
+    for number in range(40):
+        writer.append(a_chunk(bytes(200), source=B, seq=20 + number, timestamp=START + 100 + number))
+    writer.settle()
+    writer.remove(writer.manifest.sealed[:1])
+    stream = StreamReader([disk])
+    begin = stream.first()
+    assert begin is not None
+    assert begin != OrderCut(0, MemberId(0))
+    whole = a_reader(
+        [
+            *first_life(),
+            *meanwhile(),
+            *second_life(),
+            *(a_chunk(bytes(200), source=B, seq=20 + at, timestamp=START + 100 + at) for at in range(40)),
+        ]
+    )
+    start = keeper_cut(keeper, 0)
+    stream.refresh([disk, fetched(whole, start, begin, 2)])
+    assert stream.holes() == []
+    assert everything(stream) == content(whole, start, whole.head())
+
+
+def test_a_part_grows_and_goes() -> None:
+    first = a_part(first_life(), 1)
+    second = SimDisk()
+    writer = a_writer(second, 2, Service.RTO, LogReader(first).head())
+    stream = StreamReader([first, second])
+    assert [reader.manifest.log for reader in stream.parts] == [1]
+    assert stream.head() == LogReader(first).head()
+    for delivered in second_life():
+        writer.append(delivered)
+    stream.refresh()
+    assert [reader.manifest.log for reader in stream.parts] == [1, 2]
+    assert stream.head() == LogReader(second).head()
+    stream.refresh([second])
+    assert (len(stream.parts), stream.first()) == (1, LogReader(first).head())
+    stream.refresh([])
+    assert (stream.parts, stream.first(), stream.head(), stream.holes(), stream.highest) == ([], None, None, [], 0)
+
+
+def test_a_directory_without_a_log_is_left_out() -> None:
+    stream = StreamReader([SimDisk(), a_part(first_life(), 1)])
+    assert len(stream.parts) == 1
+
+
+def test_the_highest_timestamp_is_that_of_all_parts() -> None:
+    late: list[Delivered] = [an_install(A, start=START + 900), a_chunk(b"x", seq=1, timestamp=START + 901)]
+    parts = [a_part(late, 2), a_part(first_life(), 1)]
+    assert StreamReader(parts).highest == START + 901
+    empty = SimDisk()
+    write_manifest(empty, Manifest(log=3, group=GROUP, service=Service.RTO, after=OrderCut(START + 5_000, A)))
+    assert StreamReader([*parts, empty]).highest == START + 5_000
+
+
+def test_the_order_may_begin_again_in_another_part() -> None:
+    """After a gap timestamps may be lower; the view tells which part is meant."""
+    late, early = an_install(B, start=START + 1_000), an_install(A, start=START)
+    stream = StreamReader(
+        [
+            a_part([late, a_chunk(b"late", source=B, seq=1, timestamp=START + 1_001)], 1),
+            a_part([early, a_chunk(b"early", source=A, seq=1, timestamp=START + 1_001)], 2),
+        ]
+    )
+    for log, install in ((1, late), (2, early)):
+        reader, place = stream.place_of(OrderCut(START + 1_001, install.view.members[0], install.view.id))
+        assert (reader.manifest.log, place.entry) == (log, 2)
+
+
+def test_a_cut_in_a_hole_or_beyond_the_end_is_refused() -> None:
+    stream = StreamReader([a_part(first_life(), 1), a_part(second_life(), 2)])
+    old, new = an_install(A, B).view.id, an_install(A, B, start=START + 40).view.id
+    first, head = stream.first(), stream.head()
+    assert isinstance(first, OrderCut)
+    assert isinstance(head, OrderCut)
+    for cut in (
+        OrderCut(0, MemberId(0)),
+        OrderCut(START + 9, A, old),
+        OrderCut(START + 30, A),
+        OrderCut(START + 30, A, an_install(B, start=START + 20).view.id),
+        OrderCut(START + 99, A, new),
+    ):
+        with pytest.raises(RangeUnavailable, match="does not hold"):
+            stream.place_of(cut)
+    with pytest.raises(RangeUnavailable, match="both its ends"):
+        stream.ranges(first, SourceCut())
+    assert stream.ranges(head, head)[0].reader.manifest.log == 2
+
+
+def test_what_begins_with_a_gap_is_no_continuation() -> None:
+    history: list[Delivered] = [a_gap(), *second_life()]
+    stream = StreamReader([a_part(first_life(), 1), a_part(history, 2)])
+    assert stream.holes() == [
+        (LogReader(a_part(first_life(), 1)).head(), OrderCut(START + 40, A, an_install(A, B, start=START + 40).view.id))
+    ]
+
+
+def test_in_uu_every_part_is_its_own_order() -> None:
+    parts = [a_part(first_life(), 7, Service.UU), a_part(second_life(), 2, Service.UU)]
+    stream = StreamReader(parts)
+    assert ([reader.manifest.log for reader in stream.parts], stream.holes()) == ([7, 2], [])
+    assert (stream.first(), stream.head()) == (EntryCut(7, 0), EntryCut(2, 3))
+    assert len(content(stream, EntryCut(7, 0), EntryCut(7, 2))) == 5
+    assert stream.place_of(EntryCut(2, 1))[0].manifest.log == 2
+    assert stream.install_at(EntryCut(2, 2)) == second_life()[0]
+    with pytest.raises(RangeUnavailable, match="lie in two orders"):
+        stream.ranges(EntryCut(7, 0), EntryCut(2, 2))
+    with pytest.raises(RangeUnavailable, match="has no log 0000000000000009"):
+        stream.place_of(EntryCut(9, 0))
