@@ -199,8 +199,10 @@ def _stretches(parts: list[Part[Any]]) -> list[Stretch[Any]]:
         left.remove(first)
         stretch = _alone(first)
         while (at := _continuation(stretch, left)) is not None:
-            stretch.add(left.pop(at))
-            left = [part for part in left if not stretch.covers(part)]
+            part = left.pop(at)
+            if not stretch.covers(part):
+                stretch.add(part)
+        left = [part for part in left if not stretch.covers(part)]
         found.append(stretch)
     return sorted(found, key=lambda stretch: stretch.parts[0].order)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from intergroup_core.errors import ConfigError, DiskFull, LogError
 
 LOCK = "lock"
-_PRIVATE_DIRECTORY, _PRIVATE_FILE = 0o700, 0o600
+PRIVATE_DIRECTORY, _PRIVATE_FILE = 0o700, 0o600
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _MOST_PARTS = 1_024
 """Buffers that one call of the kernel takes (IOV_MAX)."""
@@ -30,8 +30,8 @@ class FileDisk:
     def locked(cls, directory: Path) -> FileDisk:
         """For writing: made on first use, for its owner only; refused while another process has it."""
         disk = cls(directory)
-        with _explained("make", directory):
-            directory.mkdir(mode=_PRIVATE_DIRECTORY, parents=True, exist_ok=True)
+        with explained("make", directory):
+            directory.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
             lock = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _PRIVATE_FILE)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -46,11 +46,11 @@ class FileDisk:
         return str(self._directory)
 
     def names(self) -> list[str]:
-        with _explained("list", self._directory):
+        with explained("list", self._directory):
             return [entry.name for entry in os.scandir(self._directory) if entry.is_file()]
 
     def size(self, name: str) -> int:
-        with _explained("look at", self._directory / name):
+        with explained("look at", self._directory / name):
             return (self._directory / name).stat().st_size
 
     def create(self, name: str) -> GrowingFile:
@@ -64,7 +64,7 @@ class FileDisk:
         if start >= stop:
             return memoryview(b"")
         aligned = start // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
-        with _explained("read", path):
+        with explained("read", path):
             opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             try:
                 mapped = mmap.mmap(opened, stop - aligned, access=mmap.ACCESS_READ, offset=aligned)
@@ -75,15 +75,15 @@ class FileDisk:
         return memoryview(mapped)[start - aligned :]
 
     def rename(self, old: str, new: str) -> None:
-        with _explained("rename", self._directory / old):
+        with explained("rename", self._directory / old):
             (self._directory / old).replace(self._directory / new)
 
     def remove(self, name: str) -> None:
-        with _explained("remove", self._directory / name):
+        with explained("remove", self._directory / name):
             (self._directory / name).unlink(missing_ok=True)
 
     def sync_names(self) -> None:
-        with _explained("sync", self._directory):
+        with explained("sync", self._directory):
             opened = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
                 os.fsync(opened)
@@ -101,7 +101,7 @@ class GrowingFile:
 
     def __init__(self, path: Path, flags: int) -> None:
         self._path = path
-        with _explained("open", path):
+        with explained("open", path):
             self._opened = os.open(path, os.O_RDWR | os.O_CLOEXEC | flags, _PRIVATE_FILE)
             self._size = os.fstat(self._opened).st_size
 
@@ -127,12 +127,12 @@ class GrowingFile:
             written += taken
 
     def truncate(self, size: int) -> None:
-        with _explained("cut back", self._path):
+        with explained("cut back", self._path):
             os.ftruncate(self._opened, size)
         self._size = size
 
     def sync(self) -> None:
-        with _explained("sync", self._path):
+        with explained("sync", self._path):
             os.fdatasync(self._opened)
 
     def close(self) -> None:
@@ -152,7 +152,8 @@ def _after(parts: Sequence[bytes | memoryview], skipped: int) -> list[memoryview
 
 
 @contextmanager
-def _explained(doing: str, path: Path) -> Iterator[None]:
+def explained(doing: str, path: Path) -> Iterator[None]:
+    """Say of an error what could not be done, to which file, and what to do about it."""
     try:
         yield
     except OSError as error:
