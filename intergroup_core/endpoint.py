@@ -35,6 +35,7 @@ from intergroup_core.wire.fields import MAX_TEXT
 from intergroup_core.wire.frames import FrameMaker
 from intergroup_core.wire.header import MAX_STORED_BYTES
 from intergroup_core.wire.hierarchy import HIERARCHY_MESSAGES
+from intergroup_core.wire.keeping import KEEPING_MESSAGES
 from intergroup_core.wire.membership import Farewell, MembershipMessage, Peer
 from intergroup_core.wire.messages import KeepAlive, Place, RepairRequest, Report
 from intergroup_core.wire.parse import Arrival, parse
@@ -96,6 +97,8 @@ class Endpoint:
         self._record = record
         self._undurable = Undurable() if logged and service is not Service.UU else None
         self._told_counted = False
+        self.beginning: Beginning | None = None
+        """Where the stream of this incarnation starts, once that is known; in a view that stays it is the view."""
         self._membership: Membership | None = None
         self._path = self._unbound_path() if view is None else self._path_in(view, activations or {})
 
@@ -166,6 +169,7 @@ class Endpoint:
         beginning = Beginning(
             view_tag=epoch.tag, position=position, activations=activations, promises=promises, counted=counted
         )
+        self.beginning = beginning
         self._path = self._make_path(beginning, sends=self.me in activations, live=True)
         self._path.reports.name = self.name
         self._path.start(now)
@@ -230,8 +234,8 @@ class Endpoint:
     def receive(self, arrival: Arrival, now: Instant) -> list[Effect]:
         """Datagrams from the network, checked here."""
         for parsed in parse(arrival, self._tag, self.counters):
-            if isinstance(parsed, HIERARCHY_MESSAGES):
-                self.counters.drop("type")  # the hierarchy has an address and a tag of its own
+            if isinstance(parsed, HIERARCHY_MESSAGES + KEEPING_MESSAGES):
+                self.counters.drop("type")  # these have addresses and tags of their own
                 continue
             match parsed:
                 case Run():

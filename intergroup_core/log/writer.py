@@ -130,6 +130,13 @@ class LogWriter:
             raise LocalProtocolError(f"{self._disk.where} has entries already; only a log that has none can begin so")
         self._context = self._context._replace(install=install)
 
+    def begin_with(self, install: Install) -> int:
+        """Carry a view, and say so at once, for those who read while this log is written; the number of the entry."""
+        self.carry(install)
+        carried = self._maker.carried(install, self._context, self._synced_words)
+        self._put(carried, install.view.id)
+        return carried.header.entry
+
     def stand_behind(self, cut: OrderCut, seq: int = 0) -> None:
         """What a gap that is appended next comes after, where that is not in this log."""
         self._context = self._context._replace(source=cut.sender, seq=seq, timestamp=cut.timestamp)

@@ -59,6 +59,8 @@ class FrameType(IntEnum):
     RING_ANSWER = 21
     COORDINATOR_LEAVE = 22
     SITE_LEAVE = 23
+    KEEPER_QUERY = 24
+    KEEPER_ANSWER = 25
 
 
 class Flag(IntFlag):

@@ -39,10 +39,11 @@ from intergroup_core.wire.header import (
 )
 from intergroup_core.wire.hierarchy import HierarchyMessage
 from intergroup_core.wire.hierarchy_codec import HIERARCHY_TYPES, decode_hierarchy
+from intergroup_core.wire.keeping import KEEPING_TYPES, KeepingMessage, decode_keeping
 from intergroup_core.wire.messages import ControlMessage, KeepAlive
 from intergroup_core.wire.run import Bytes, Run
 
-Parsed = Run | KeepAlive | ControlMessage | HierarchyMessage
+Parsed = Run | KeepAlive | ControlMessage | HierarchyMessage | KeepingMessage
 
 _LOW32 = np.uint64(0xFFFFFFFF)
 _U32 = np.uint64(32)
@@ -196,6 +197,12 @@ def _parse_frame(frame: Words, group_tag: int, counters: Counters, repair: Repai
         if said is None:
             counters.drop("body")
         return said
+    if kind in KEEPING_TYPES:
+        body = frame.view(np.uint8)[HEADER_BYTES : HEADER_BYTES + length].tobytes()
+        asked = decode_keeping(FrameType(kind), sender, body)
+        if asked is None:
+            counters.drop("body")
+        return asked
     counters.drop("type")
     return None
 

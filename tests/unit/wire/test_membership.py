@@ -12,6 +12,7 @@ from intergroup_core.wire.control import decode_change, decode_control, encode_c
 from intergroup_core.wire.fields import MAX_ITEMS, MAX_RECORD, MAX_TEXT
 from intergroup_core.wire.header import MAX_SEQ, FrameType
 from intergroup_core.wire.hierarchy_codec import HIERARCHY_TYPES
+from intergroup_core.wire.keeping import KEEPING_TYPES
 from intergroup_core.wire.membership import (
     Add,
     AddRequest,
@@ -172,7 +173,7 @@ ONE_OF_EACH: list[MembershipMessage] = [
 
 def test_there_is_one_of_each() -> None:
     ordered = {FrameType.DATA, FrameType.KEEP_ALIVE, FrameType.REPAIR, FrameType.CHANGE}
-    control = set(FrameType) - ordered - {FrameType.REQUEST, FrameType.REPORT} - HIERARCHY_TYPES
+    control = set(FrameType) - ordered - {FrameType.REQUEST, FrameType.REPORT} - HIERARCHY_TYPES - KEEPING_TYPES
     assert {encode_control(message)[0] for message in ONE_OF_EACH} == control
 
 

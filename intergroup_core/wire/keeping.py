@@ -1,0 +1,84 @@
+"""How sites that hold a group's log are found: one question to all, an answer from each that has some of it.
+
+    KEEPER_QUERY    [serial, group tag]
+    KEEPER_ANSWER   [serial, group tag, name, host, port, token]
+
+Both go under one tag of their own, whatever the group, because a site that keeps a log need not be in the group.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgpack
+
+from intergroup_core.ids import SiteId, group_tag
+from intergroup_core.wire.fields import BadBody, array, integer, octets, text, unpacked
+from intergroup_core.wire.header import FrameType
+
+KEEPERS = "keepers of logs"
+KEEPERS_TAG = group_tag(KEEPERS)
+TOKEN_BYTES = 16
+_MAX_TAG = (1 << 64) - 1
+_MAX_SERIAL = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeeperQuery:
+    """Who has something of this group's log?"""
+
+    site: SiteId
+    serial: int
+    """Comes back in the answers."""
+    group: int
+    """The tag of the group."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeeperAnswer:
+    """This site has; it is served there to who shows the token."""
+
+    site: SiteId
+    serial: int
+    group: int
+    name: str
+    """What people call the site."""
+    host: str
+    port: int
+    token: bytes
+
+
+KeepingMessage = KeeperQuery | KeeperAnswer
+KEEPING_MESSAGES = (KeeperQuery, KeeperAnswer)
+KEEPING_TYPES = frozenset({FrameType.KEEPER_QUERY, FrameType.KEEPER_ANSWER})
+
+
+def encode_keeping(message: KeepingMessage) -> tuple[FrameType, bytes]:
+    match message:
+        case KeeperQuery(serial=serial, group=group):
+            return FrameType.KEEPER_QUERY, msgpack.packb([serial, group])
+        case KeeperAnswer(serial=serial, group=group):
+            body = [serial, group, message.name, message.host, message.port, message.token]
+            return FrameType.KEEPER_ANSWER, msgpack.packb(body)
+
+
+def decode_keeping(kind: FrameType, sender: int, body: bytes) -> KeepingMessage | None:
+    """The message in a body, or None where the body is not one."""
+    try:
+        if kind is FrameType.KEEPER_QUERY:
+            serial, group = array(unpacked(body), 2)
+            return KeeperQuery(site=SiteId(sender), serial=integer(serial, _MAX_SERIAL), group=integer(group, _MAX_TAG))
+        serial, group, name, host, port, token = array(unpacked(body), 6)
+        if len(octets(token)) != TOKEN_BYTES:
+            return None
+        return KeeperAnswer(
+            site=SiteId(sender),
+            serial=integer(serial, _MAX_SERIAL),
+            group=integer(group, _MAX_TAG),
+            name=text(name),
+            host=text(host),
+            port=integer(port, 65_535),
+            token=octets(token),
+        )
+    except (BadBody, ValueError, TypeError, msgpack.UnpackException, RecursionError):
+        return None
