@@ -10,7 +10,8 @@ from intergroup_core.effects import Install
 from intergroup_core.errors import ConfigError, DiskFull, LocalProtocolError, LogError
 from intergroup_core.ids import Service, ViewId
 from intergroup_core.log.cut import Cut, OrderCut
-from intergroup_core.log.entry_maker import Delivered, EntryMaker, MadeEntry, Part
+from intergroup_core.log.entry_maker import Delivered, EntryMaker, MadeEntry
+from intergroup_core.log.growing import GrowingSegment
 from intergroup_core.log.index import IndexBuilder, SegmentIndex
 from intergroup_core.log.manifest import (
     MANIFEST,
@@ -28,8 +29,6 @@ from intergroup_core.ports import Disk, LogFile
 
 SEGMENT_BYTES = 64 << 20
 """A segment is sealed when it has so many bytes."""
-PENDING_BYTES = 1 << 20
-"""At `memory`, entries wait in the process until there are so many bytes of them."""
 MAX_UNSETTLED = 16
 """Sealed segments that may be unsynced; beyond it the next roll waits for the disk. While a job is under way it cannot,
 and the segment that grows goes on growing."""
@@ -64,26 +63,27 @@ class LogWriter:
         self._context = recovered.context
         self._maker = EntryMaker(recovered.manifest.log)
         self._unsettled = [Unsettled(seal, disk.reopen(segment_name(seal.first))) for seal in recovered.unsettled]
-        self._pending: list[Part] = []
-        self._pending_bytes = 0
         self._failed = ""
         self._job: SyncJob | None = None
         self._new_names = False
-        self._synced_words = 0
         self.report: Report = recovered.report
-        self.appended = self.written = recovered.context.entry
+        self.appended = recovered.context.entry
         self.durable = recovered.context.entry if not self._unsettled else self._unsettled[0].segment.first
         active = recovered.active
         if active is None:
             self._begin_segment()
         else:
-            self._builder = active
-            self._file = disk.reopen(segment_name(active.first))
+            self._segment = self._growing(disk.reopen(segment_name(active.first)), active)
             self.durable = min(self.durable, active.first)
 
     @property
     def manifest(self) -> Manifest:
         return self._manifest
+
+    @property
+    def written(self) -> int:
+        """Entries below it are with the kernel."""
+        return self._segment.written
 
     @property
     def unsettled(self) -> int:
@@ -100,23 +100,23 @@ class LogWriter:
     def unsynced_bytes(self) -> int:
         """What a flush to `disk` would have to sync."""
         sealed = sum(unsettled.segment.size for unsettled in self._unsettled)
-        return sealed + self._builder.size - 8 * self._synced_words
+        return sealed + self._segment.builder.size - 8 * self._segment.synced_words
 
     @property
     def active(self) -> SegmentIndex:
         """The index of the segment that grows."""
-        return self._builder.index()
+        return self._segment.builder.index()
 
     def append(self, delivered: Delivered) -> int:
         """One delivery, as one entry; its number."""
-        if self._failed:
-            raise LogError(self._failed)
-        if self._builder.size >= self._segment_bytes and not (self.syncing and self.unsettled >= MAX_UNSETTLED):
+        self._refuse_failed()
+        if self._segment.builder.size >= self._segment_bytes and not (self.syncing and self.unsettled >= MAX_UNSETTLED):
             self._roll()
-        if not self._builder.entries and self._context.install is not None:
+        segment = self._segment
+        if not segment.builder.entries and self._context.install is not None:
             carried = self._context.install
-            self._put(self._maker.carried(carried, self._context, self._synced_words), carried.view.id)
-        entry = self._maker.entry(delivered, self._context, self._synced_words)
+            self._put(self._maker.carried(carried, self._context, segment.synced_words), carried.view.id)
+        entry = self._maker.entry(delivered, self._context, segment.synced_words)
         if isinstance(delivered, Install):
             self._put(entry, delivered.view.id)
             self._context = self._context._replace(install=delivered)
@@ -126,7 +126,7 @@ class LogWriter:
 
     def carry(self, install: Install) -> None:
         """Begin with the view in force: for what is fetched from the midst of a stream."""
-        if self._context.entry or self._builder.entries:
+        if self._context.entry or self._segment.builder.entries:
             raise LocalProtocolError(f"{self._disk.where} has entries already; only a log that has none can begin so")
         self._context = self._context._replace(install=install)
 
@@ -143,21 +143,20 @@ class LogWriter:
 
     def flush(self, level: Durability) -> int:
         """Bring everything appended to a level; up to where it is there now."""
-        if self._failed:
-            raise LogError(self._failed)
+        self._refuse_failed()
         if level >= Durability.OS:
-            self._write_out()
+            self._segment.write_out()
         if level is Durability.DISK:
             self._refuse_while_syncing("flush to disk")
         if level is Durability.DISK and self.durable < self.appended:
             if self._unsettled:
                 self.settle()
-            self._sync(self._file)
+            self._sync(self._segment.file)
             if self._new_names:
                 self._disk.sync_names()
                 self._new_names = False
             self.durable = self.appended
-            self._synced_words = self._builder.size // 8
+            self._segment.synced_words = self._segment.builder.size // 8
         return self.appended if level is Durability.MEMORY else self.written if level is Durability.OS else self.durable
 
     def settle(self) -> None:
@@ -185,9 +184,8 @@ class LogWriter:
     def begin_sync(self) -> SyncJob | None:
         """A flush to `disk` that somebody else runs, of all that is appended now; None where that is durable, or
         being made so by a job that is under way."""
-        if self._failed:
-            raise LogError(self._failed)
-        self._write_out()
+        self._refuse_failed()
+        self._segment.write_out()
         if self._job is not None or (self.durable >= self.appended and not self._unsettled):
             return None
         sealed = tuple(unsettled.segment for unsettled in self._unsettled)
@@ -197,8 +195,8 @@ class LogWriter:
             unsettled=tuple(self._unsettled),
             manifest=replace(self._manifest, sealed=(*self._manifest.sealed, *sealed)) if sealed else None,
             names=self._new_names,
-            active=self._file,
-            active_words=self._builder.size // 8,
+            active=self._segment.file,
+            active_words=self._segment.builder.size // 8,
         )
         self._new_names = False  # those that a roll makes from now on are for the next one
         return self._job
@@ -223,8 +221,8 @@ class LogWriter:
             unsettled.file.close()
         del self._unsettled[: len(job.unsettled)]
         self.durable = max(self.durable, job.mark)
-        if self._file is job.active:
-            self._synced_words = job.active_words
+        if self._segment.file is job.active:
+            self._segment.synced_words = job.active_words
         return self.durable
 
     def remove(self, segments: tuple[SealedSegment, ...]) -> None:
@@ -255,56 +253,21 @@ class LogWriter:
         """Everything durable, unless the disk refuses."""
         self._refuse_while_syncing("close")
         try:
-            if not self._failed:
+            if not self._failed and not self._segment.broken:
                 self.flush(Durability.DISK)
         finally:
             for unsettled in self._unsettled:
                 unsettled.file.close()
-            self._file.close()
+            self._segment.file.close()
 
     def _put(self, entry: MadeEntry, view: ViewId | None = None) -> None:
-        header, parts = entry
-        size = header.size
-        if self._durability is Durability.MEMORY:
-            if self._pending_bytes + size > PENDING_BYTES:
-                self._write_out()
-            offset = self._builder.size
-            self._pending += parts
-            self._pending_bytes += size
-        else:
-            offset = self._builder.size
-            self._write(parts)
-        self._builder.add(header, offset, view)
-        self.appended = header.entry + 1
-        if not self._pending:
-            self.written = self.appended
-        self._context = self._context.after(header)
+        self._segment.put(entry, view)
+        self.appended = entry.header.entry + 1
+        self._context = self._context.after(entry.header)
 
-    def _write_out(self) -> None:
-        if not self._pending:
-            return
-        self._write(self._pending)
-        self._pending = []
-        self._pending_bytes = 0
-        self.written = self.appended
-
-    def _write(self, parts: list[Part]) -> None:
-        whole = self._file.size
-        try:
-            self._file.appendv(parts)
-        except LogError as error:
-            # What was written of it must not be taken for an entry, nor stand before the next one.
-            try:
-                self._file.truncate(whole)
-            except LogError as worse:
-                self._failed = f"{worse}; the log must be opened again"
-            if isinstance(error, DiskFull):
-                raise DiskFull(f"no room to append to {self._disk.where}; make room, and appending goes on") from error
-            raise
-        except BaseException:
-            # A signal in the midst of it: how much was written is for recovery to find out.
-            self._failed = f"an append to {self._disk.where} was interrupted; open the log again"
-            raise
+    def _refuse_failed(self) -> None:
+        if self._failed or self._segment.broken:
+            raise LogError(self._failed or self._segment.broken)
 
     def _refuse_while_syncing(self, doing: str) -> None:
         if self._job is not None:
@@ -319,10 +282,10 @@ class LogWriter:
             raise
 
     def _roll(self) -> None:
-        self._write_out()
+        self._segment.write_out()
         if len(self._unsettled) >= MAX_UNSETTLED:
             self.settle()
-        filled, file = self._builder, self._file
+        filled, file = self._segment.builder, self._segment.file
         self._begin_segment()
         self._unsettled.append(Unsettled(filled.sealed(), file))
         with suppress(DiskFull):  # an index that is missing is made again by whoever needs it
@@ -330,10 +293,12 @@ class LogWriter:
 
     def _begin_segment(self) -> None:
         first = self._context.entry
-        self._file = self._disk.create(segment_name(first))
-        self._builder = IndexBuilder(first, self._context.highest)
+        file = self._disk.create(segment_name(first))
+        self._segment = self._growing(file, IndexBuilder(first, self._context.highest))
         self._new_names = True
-        self._synced_words = 0
+
+    def _growing(self, file: LogFile, builder: IndexBuilder) -> GrowingSegment:
+        return GrowingSegment(file, builder, where=self._disk.where, waits=self._durability is Durability.MEMORY)
 
 
 def create_log(disk: Disk, *, log: int, group: str, service: Service, after: Cut | None = None) -> None:

@@ -10,9 +10,10 @@ from intergroup_core.errors import ConfigError, DiskFull, LocalProtocolError, Lo
 from intergroup_core.ids import Service
 from intergroup_core.log.cut import OrderCut
 from intergroup_core.log.entry_maker import Delivered
+from intergroup_core.log.growing import PENDING_BYTES
 from intergroup_core.log.manifest import read_manifest, segment_name
 from intergroup_core.log.reader import LogReader
-from intergroup_core.log.writer import PENDING_BYTES, Durability, create_log, open_log
+from intergroup_core.log.writer import Durability, create_log, open_log
 from intergroup_core.sim.disk import SimDisk, SimFile
 from intergroup_core.wire.chunk import Chunk
 from tests.builders import START, A, B, a_run
