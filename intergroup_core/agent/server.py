@@ -13,8 +13,8 @@ from typing import Any
 
 from intergroup_core.agent.session import Session
 from intergroup_core.agent.streams import Streams
-from intergroup_core.client.channel import Decoder, Kind, Said
-from intergroup_core.errors import AgentUnavailable, ChannelBroken
+from intergroup_core.client.channel import Decoder, Kind, Said, encode_failure
+from intergroup_core.errors import AgentUnavailable, ChannelBroken, IntergroupError
 
 _log = logging.getLogger(__name__)
 
@@ -117,10 +117,11 @@ class Server:
     async def _answer(session: Session, said: Said, writer: asyncio.StreamWriter) -> None:
         try:
             answer = await session.answer(said)
-        except Exception:
-            _log.exception("a request of kind %s was not answered", said.kind.name)
-            writer.close()  # a client that hears nothing would wait for ever
-            return
+        except Exception as error:
+            _log.exception("a request of kind %s failed", said.kind.name)
+            # A client that hears nothing would wait for ever.
+            failed = IntergroupError(f"the agent could not do it ({error!r}); its log says more")
+            answer = encode_failure(said.number, failed)
         writer.write(answer)
 
 

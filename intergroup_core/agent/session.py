@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
+from intergroup_core.agent.history import Live
 from intergroup_core.agent.reading import Reading
 from intergroup_core.agent.requests import (
     OpenRequest,
@@ -24,6 +25,7 @@ from intergroup_core.agent.sending import Ack, Sending
 from intergroup_core.agent.stream import Stream
 from intergroup_core.agent.streams import Streams
 from intergroup_core.client.channel import VERSION, Kind, Said, encode, encode_failure
+from intergroup_core.client.following import EARLIEST, listed_bound
 from intergroup_core.errors import (
     Backpressure,
     ChannelBroken,
@@ -33,6 +35,8 @@ from intergroup_core.errors import (
     MemberEnded,
 )
 from intergroup_core.ids import Service, format_member
+from intergroup_core.log.cut import EntryCut
+from intergroup_core.log.cut_codec import cut_of_list, listed_cut
 from intergroup_core.runtime.clock import now
 from intergroup_core.runtime.roster import roster_of
 from intergroup_core.version import VERSION as PACKAGE
@@ -88,7 +92,7 @@ class Session:
             case Kind.HELLO:
                 return self._greet(said.body)
             case Kind.OPEN:
-                return self._open(said.number, open_request(said.body))
+                return await self._open(said.number, open_request(said.body))
             case Kind.JOINED:
                 return await self._joined(self._handle(handle_of(said.body)))
             case Kind.SEND:
@@ -99,6 +103,8 @@ class Session:
                 return self._subscribe(said.number, said.body)
             case Kind.NEXT:
                 return await self._next(said.body)
+            case Kind.HISTORY:
+                return await self._history(said.body)
             case Kind.MEMBERS:
                 return self._members(said.body)
             case Kind.CLOSE:
@@ -107,8 +113,8 @@ class Session:
                 return self._status()
             case Kind.STOP:
                 return self._stop()
-            case Kind.ANSWER | Kind.FAILURE:
-                raise ChannelBroken("a client asks, it does not answer")
+            case Kind.ANSWER | Kind.FAILURE | Kind.BLOCK | Kind.STREAMS | Kind.FETCH:
+                raise ChannelBroken("this is not for a client to say")
             case _:
                 assert_never(said.kind)
 
@@ -124,9 +130,10 @@ class Session:
                 return [VERSION, PACKAGE]
         raise ChannelBroken(f"a client said who it is in words that are not known: {body!r:.100}")
 
-    def _open(self, number: int, wanted: OpenRequest) -> Any:
+    async def _open(self, number: int, wanted: OpenRequest) -> Any:
         if len(self._handles) >= MAX_HANDLES:
             raise LocalProtocolError(f"this client has {MAX_HANDLES} groups open; close one first")
+        await self._streams.prepare(wanted.config)
         stream = self._streams.open(wanted.group, wanted.service, wanted.name, wanted.config, sender=wanted.sender)
         handle = Handle(stream, wanted)
         stream.leases.add(handle)
@@ -209,11 +216,15 @@ class Session:
 
     def _subscribe(self, number: int, body: Any) -> Any:
         match body:
-            case [str(group), str(delivery), str(policy)]:
+            case [str(group), str(delivery), str(policy), bool(latest)]:
                 if len(self._readings) >= MAX_HANDLES:
                     raise LocalProtocolError(f"this client reads {MAX_HANDLES} streams; close one first")
                 stream = self._streams.there(group, service_of(delivery))
-                reading = stream.read(self.pid, slow_reader_of(policy))
+                if not latest and stream.service is Service.UU:
+                    raise ConfigError(
+                        "what uu delivered is in no order to start in; start at the latest, or use rto or rso"
+                    )
+                reading = stream.read(self.pid, slow_reader_of(policy), latest=latest)
                 self._readings[number] = stream, reading
                 return {"handle": number, "path": str(stream.directory), "entry": reading.entry}
         raise ChannelBroken(f"a request to read is not understood: {body!r:.100}")
@@ -234,6 +245,25 @@ class Session:
                     "id": format_member(stream.member.endpoint.me),
                 }
         raise ChannelBroken(f"a reader did not say how far it is: {body!r:.100}")
+
+    async def _history(self, body: Any) -> Any:
+        match body:
+            case [int(number), where] if number in self._readings:
+                stream, reading = self._readings[number]
+                history = self._streams.history(stream)
+                cut = await history.earliest() if where == EARLIEST else cut_of_list(where)
+                if cut is None or isinstance(cut, EntryCut):
+                    return {"live": reading.entry}
+                step = await history.behind(cut)
+                if isinstance(step, Live):
+                    return {"live": step.entry}
+                return {
+                    "path": str(step.path),
+                    "start": listed_bound(step.start),
+                    "stop": listed_bound(step.stop),
+                    "reached": listed_cut(step.reached),
+                }
+        raise ChannelBroken(f"a reader did not say from where: {body!r:.100}")
 
     async def _close(self, body: Any) -> Any:
         match body:

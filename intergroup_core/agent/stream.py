@@ -11,10 +11,12 @@ from typing import Any
 from intergroup_core.agent.reading import Lengths, Reading, SlowReader
 from intergroup_core.agent.sending import Sending
 from intergroup_core.config import Config
-from intergroup_core.effects import Gap
+from intergroup_core.effects import Gap, Install
 from intergroup_core.errors import LogError, MemberEnded
-from intergroup_core.ids import Service
+from intergroup_core.ids import MemberId, Service
+from intergroup_core.log.cut import OrderCut, SourceCut
 from intergroup_core.log.entry import ENTRY_BYTES
+from intergroup_core.log.part import cut_timestamp
 from intergroup_core.log.retention import Limits, removable
 from intergroup_core.log.writer import Durability, LogWriter
 from intergroup_core.runtime.clock import now
@@ -25,6 +27,9 @@ from intergroup_core.runtime.member_log import MemberLog
 from intergroup_core.wire.chunk import Chunk
 
 _log = logging.getLogger(__name__)
+
+MAX_MEMBER = (1 << 64) - 1
+"""Behind everybody's messages of one timestamp."""
 
 Opener = Callable[[MemberLog, Callable[[], None]], Member]
 """Opens the member whose log this is; the second is called when the member is closed."""
@@ -49,7 +54,17 @@ class Stream:
         self._crowded = False
         self._tasks: set[asyncio.Task[None]] = set()
         durability = Durability[config.log.durability.upper()]
-        self.log = MemberLog(writer, durability, self, free=config.network.app_queue_bytes, release=disk.close)
+        self._begun_with: Install | None = None
+        self._began_alone = False
+        self._watching: set[asyncio.Future[None]] = set()
+        self.log = MemberLog(
+            writer,
+            durability,
+            self,
+            free=config.network.app_queue_bytes,
+            release=disk.close,
+            begins_behind=self._begins_behind,
+        )
         self.member = open_member(self.log, self._closed)
         self.sending = Sending(self.member)
         self._senders.append(self.sending)
@@ -67,6 +82,38 @@ class Stream:
     def ended(self) -> bool:
         return self.member.closed
 
+    async def changed(self, seconds: float) -> None:
+        """Until something was kept or the member ended, or so long."""
+        waiter = asyncio.get_running_loop().create_future()
+        self._watching.add(waiter)
+        try:
+            async with asyncio.timeout(seconds):
+                await waiter
+        except TimeoutError:
+            pass
+        finally:
+            self._watching.discard(waiter)
+
+    def continue_from(self, cut: OrderCut | SourceCut) -> bool:
+        """Say that the log goes on from where an older one ends, where its member began the group anew and alone."""
+        begun = self._begun_with
+        if begun is None or self._writer.manifest.after is not None or self._writer.syncing:
+            return False
+        if not self._began_alone or begun.view.id.start <= cut_timestamp(cut):
+            return False
+        self._writer.bound(after=cut)
+        return True
+
+    def _begins_behind(self, install: Install) -> OrderCut | None:
+        """A member that comes into a view in its midst has nothing of what was before."""
+        beginning = self.member.endpoint.beginning
+        self._begun_with = install
+        me = self.member.endpoint.me
+        if beginning is None or install.view.id.start >= beginning.position:
+            self._began_alone = install.view.members == (me,)
+            return None
+        return OrderCut(beginning.position, MemberId(MAX_MEMBER), install.view.id)
+
     def check(self) -> None:
         """Refuse to go on with a member that is out of its group."""
         self.member.check_failure()
@@ -82,9 +129,9 @@ class Stream:
     def remove_sender(self, sending: Sending) -> None:
         self._senders.remove(sending)
 
-    def read(self, pid: int, policy: SlowReader) -> Reading:
-        """Begin to read at the end of what is kept."""
-        reading = Reading(pid, policy, self.log.kept)
+    def read(self, pid: int, policy: SlowReader, *, latest: bool = True) -> Reading:
+        """Begin to read at the end of what is kept, or hold all of it for one who reads older logs first."""
+        reading = Reading(pid, policy, self.log.kept if latest else self._writer.manifest.first)
         self._readings.add(reading)
         return reading
 
@@ -127,6 +174,7 @@ class Stream:
             sending.kept(stop)
         for reading in self._readings:
             reading.wake()
+        self._wake_watching()
         self._measure()
         if self._lengths.total >= self._look_at:
             self._look_at = self._lengths.total + self.config.log.segment_bytes
@@ -206,6 +254,12 @@ class Stream:
             sending.ended()
         for reading in self._readings:
             reading.wake()
+        self._wake_watching()
+
+    def _wake_watching(self) -> None:
+        for waiter in self._watching:
+            if not waiter.done():
+                waiter.set_result(None)
 
     def status(self) -> dict[str, Any]:
         endpoint = self.member.endpoint

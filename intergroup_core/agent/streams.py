@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import suppress
-from random import SystemRandom
+from typing import Any
 
+from intergroup_core.agent.history import History, Step
+from intergroup_core.agent.keepers import Keepers
 from intergroup_core.agent.sending import Sending
 from intergroup_core.agent.stream import Stream
 from intergroup_core.client.directories import SiteDirectories
 from intergroup_core.config import Config
 from intergroup_core.delivery.clock import HybridClock
-from intergroup_core.errors import ConfigError, IntergroupError, LocalProtocolError
+from intergroup_core.errors import ConfigError, IntergroupError, LocalProtocolError, RangeUnavailable
 from intergroup_core.ids import Service, timestamp_at
-from intergroup_core.log.writer import Durability, create_log, open_log
+from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
+from intergroup_core.log.recovery import Cut as TornEnd
+from intergroup_core.log.stream import StreamReader
+from intergroup_core.log.writer import Durability, open_log
 from intergroup_core.runtime.clock import now
-from intergroup_core.runtime.disk import FileDisk
 from intergroup_core.runtime.inbox import Event
 from intergroup_core.runtime.member import Member
 from intergroup_core.runtime.member_log import MemberLog
 from intergroup_core.runtime.site import Network, SiteRunner, network_of
+from intergroup_core.runtime.stream_store import StreamStore
 
 _log = logging.getLogger(__name__)
 
@@ -36,7 +39,7 @@ Key = tuple[str, Service]
 class Streams:
     """Members that share the site's clock and, one of each group, its control process."""
 
-    def __init__(self, name: str, directories: SiteDirectories) -> None:
+    def __init__(self, name: str, directories: SiteDirectories, advertise: str = "") -> None:
         self._name = name
         self._directories = directories
         self._clock = HybridClock()
@@ -45,6 +48,9 @@ class Streams:
         self._streams: dict[Key, Stream] = {}
         self._named: dict[tuple[Key, str], Sending] = {}
         self._lingering: set[asyncio.Task[None]] = set()
+        self._store = StreamStore(directories.logs)
+        self.keepers = Keepers(name, self._store, advertise)
+        self._histories: dict[Stream, History] = {}
 
     def __iter__(self) -> Iterator[Stream]:
         return iter(list(self._streams.values()))
@@ -63,10 +69,48 @@ class Streams:
                     "this member in its own process (in_process=True)"
                 )
             return stream
+        older = self._older(group, service)
         stream = self._opened(group, service, name or self._name, config, sender=sender)
         self._streams[group, service] = stream
+        self._histories[stream] = History(stream, self._store, self.keepers)
+        self.keepers.refresh()
         stream.member.start()
+        if older is not None and not isinstance(older, EntryCut):
+            self._background(self._complete(stream, older))
         return stream
+
+    def _older(self, group: str, service: Service) -> Cut | None:
+        """The end of what this site has of a stream from earlier days; its clock goes on from there."""
+        for report in self._store.recover(group, service):
+            for cut in report.cuts:
+                _log.warning("%s was cut at %d: %d bytes had not been written whole", *_cut_words(cut))
+            for damage in report.damages:
+                _log.error("%s", damage.error())
+        self._store.remove_empty(group, service)
+        reader = StreamReader(self._store.parts(group, service))
+        self._clock.observe(reader.highest)
+        return reader.head()
+
+    async def _complete(self, stream: Stream, cut: OrderCut | SourceCut) -> None:
+        """Fetch what this site missed since it was last in the group."""
+        try:
+            step = await self._histories[stream].behind(cut)
+            while isinstance(step, Step) and not isinstance(step.reached, EntryCut):
+                step = await self._histories[stream].behind(step.reached)
+        except RangeUnavailable as error:
+            _log.warning("what this site missed of group %s is not to be had: %s", stream.group, error)
+
+    def _background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._lingering.add(task)
+        task.add_done_callback(self._lingering.discard)
+
+    async def prepare(self, config: Config) -> None:
+        """Be found by other sites on the interface that a member will use."""
+        await self.keepers.use(config)
+
+    def history(self, stream: Stream) -> History:
+        return self._histories[stream]
 
     def there(self, group: str, service: Service) -> Stream:
         """A stream that somebody has opened."""
@@ -103,9 +147,7 @@ class Streams:
     async def leave(self, stream: Stream, seconds: float, *, linger: float) -> None:
         """Nobody uses a stream any more: it leaves its group, at once or after a while in which nobody came."""
         if linger and not stream.ended:
-            task = asyncio.create_task(self._leave_later(stream, linger, seconds))
-            self._lingering.add(task)
-            task.add_done_callback(self._lingering.discard)
+            self._background(self._leave_later(stream, linger, seconds))
         else:
             await self._leave(stream, seconds)
 
@@ -120,7 +162,10 @@ class Streams:
     async def _leave(self, stream: Stream, seconds: float) -> None:
         if self._streams.get((stream.group, stream.service)) is stream:
             del self._streams[stream.group, stream.service]
-        await stream.leave(seconds)
+        try:
+            await stream.leave(seconds)
+        finally:
+            self._histories.pop(stream, None)
 
     async def leave_all(self, seconds: float) -> None:
         """The agent ends: everybody leaves, at the same time."""
@@ -135,6 +180,7 @@ class Streams:
                 await asyncio.gather(*(member.ended() for member in members))
         for member in members:
             member.close()
+        await self.keepers.close()
         self.close()
 
     def close(self) -> None:
@@ -142,11 +188,8 @@ class Streams:
             runner.close()
 
     def _opened(self, group: str, service: Service, name: str, config: Config, *, sender: bool) -> Stream:
-        parent = self._directories.logs / directory_name(group) / service.value
-        log = SystemRandom().randrange(1, 1 << 64)
-        disk = FileDisk.locked(parent / f"{timestamp_at(now().wall):016x}-{log:016x}")
+        disk = self._store.create_part(group, service, timestamp_at(now().wall))
         try:
-            create_log(disk, log=log, group=group, service=service)
             writer = open_log(
                 disk,
                 durability=Durability[config.log.durability.upper()],
@@ -216,10 +259,8 @@ class Streams:
         return member
 
 
-def directory_name(group: str) -> str:
-    """For people, and never the same for two groups."""
-    shown = re.sub(r"[^A-Za-z0-9._-]", "_", group)[:40].strip(".") or "_"
-    return f"{shown}-{hashlib.blake2b(group.encode(), digest_size=8).hexdigest()}"
+def _cut_words(cut: TornEnd) -> tuple[str, int, int]:
+    return cut.file, cut.offset, cut.removed_bytes
 
 
 def _nothing(event: Event) -> None:

@@ -67,6 +67,7 @@ def open(  # noqa: A001 it is read as ig.open
     interface: str | None = None,
     home: str | PathLike[str] | None = None,
     reads: bool = True,
+    start: str = "latest",
     in_process: bool = False,
     timeout: float | None = None,
     leave_timeout: float = LEAVE_SECONDS,
@@ -77,7 +78,7 @@ def open(  # noqa: A001 it is read as ig.open
     group; TimeoutError is raised then. Use the result in a `with` block, or close it; at the end of the program it
     leaves by itself.
     """
-    wanted = checked(group, delivery, name, config, interface)
+    wanted = checked(group, delivery, name, config, interface, start=start, in_process=in_process)
     seat: BlockingSeat
     if in_process:
         seat = ThreadMember(
@@ -91,7 +92,14 @@ def open(  # noqa: A001 it is read as ig.open
         )
     else:
         seat = ClientMember(
-            group, delivery=delivery, sender=sender, name=name, config=wanted.config, home=home, reads=reads
+            group,
+            delivery=delivery,
+            sender=sender,
+            name=name,
+            config=wanted.config,
+            home=home,
+            reads=reads,
+            start=wanted.start,
         )
     try:
         if sender:

@@ -73,6 +73,7 @@ async def join(
     interface: str | None = None,
     home: str | PathLike[str] | None = None,
     reads: bool = True,
+    start: str = "latest",
     in_process: bool = False,
     leave_timeout: float = LEAVE_SECONDS,
 ) -> AsyncIterator[GroupMember]:
@@ -82,6 +83,8 @@ async def join(
     send; without it the block begins at once, the stream begins when a sender is there, and the first `send` makes
     the member a sender. `name` is what others see beside the random id. A member with `reads=False` only sends: what
     the group delivers to it is dropped, where else it would wait to be read.
+
+    `start` is `latest`, `earliest` (all that any site still has in its log comes first) or a cut as JSON.
 
     The member is run by the site's agent, which is started where none is there; it keeps what is delivered in its log,
     and those at the site who join the same group share it. `home` (or INTERGROUP_HOME) is the directory of another
@@ -98,6 +101,7 @@ async def join(
         interface=interface,
         home=home,
         reads=reads,
+        start=start,
         in_process=in_process,
         leave_timeout=leave_timeout,
     )
@@ -144,11 +148,12 @@ class GroupMember:
         interface: str | None,
         home: str | PathLike[str] | None,
         reads: bool,
+        start: str,
         in_process: bool,
         leave_timeout: float,
     ) -> GroupMember:
         """A member that has begun to join."""
-        wanted = checked(group, delivery, name, config, interface)
+        wanted = checked(group, delivery, name, config, interface, start=start, in_process=in_process)
         seat: Seat
         if in_process:
             seat = OwnMember(
@@ -162,7 +167,14 @@ class GroupMember:
             )
         else:
             seat = await AsyncClientMember.opened(
-                group, delivery=delivery, sender=sender, name=name, config=wanted.config, home=home, reads=reads
+                group,
+                delivery=delivery,
+                sender=sender,
+                name=name,
+                config=wanted.config,
+                home=home,
+                reads=reads,
+                start=wanted.start,
             )
         return cls(seat, reads=reads, leave_timeout=leave_timeout)
 

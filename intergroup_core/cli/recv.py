@@ -27,6 +27,10 @@ def recv(
     timeout: Annotated[
         float | None, typer.Option(min=0, help="End with 3 after so many seconds.", show_default="never")
     ] = None,
+    start: Annotated[
+        str,
+        typer.Option("--from", help="latest, earliest (first all that any site still has), or a cut as JSON."),
+    ] = "latest",
     name: Name = None,
     interface: Interface = None,
     transport: Transport = "multicast",
@@ -44,7 +48,7 @@ def recv(
     settings = network_config(config, interface, transport, peers)
     shown = json_line if json else text_line
     deadline = time.monotonic() + timeout if timeout is not None else None
-    with leaving_on_signals(), open_member(group, delivery=delivery, name=name, config=settings) as member:
+    with leaving_on_signals(), open_member(group, delivery=delivery, start=start, name=name, config=settings) as member:
         records = 0
         while count is None or records < count:
             event = _next_event(member, deadline)

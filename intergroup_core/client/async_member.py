@@ -13,6 +13,7 @@ from intergroup_core.client.following import Delivered, Follower
 from intergroup_core.client.sizes import packed_records
 from intergroup_core.config import Config
 from intergroup_core.errors import IntergroupError, LocalProtocolError, MemberEnded
+from intergroup_core.log.cut import Cut
 from intergroup_core.wire.records import RecordBatch
 
 
@@ -27,6 +28,7 @@ class AsyncClientMember:
         config: Config,
         opened: dict[str, Any],
         subscribed: dict[str, Any] | None,
+        start: Cut | str | None,
     ) -> None:
         self.group, self.delivery = group, delivery
         self._most_bytes = config.group.max_message_bytes
@@ -39,7 +41,7 @@ class AsyncClientMember:
         self._follower: Follower | None = None
         if subscribed is not None:
             self._number = subscribed["handle"]
-            self._follower = Follower(subscribed["path"], subscribed["entry"])
+            self._follower = Follower(subscribed["handle"], subscribed["path"], subscribed["entry"], start)
         self._asked: asyncio.Task[Any] | None = None
         self._end: int | None = None
         self._failure: str | None = None
@@ -56,6 +58,7 @@ class AsyncClientMember:
         config: Config,
         home: str | PathLike[str] | None = None,
         reads: bool = True,
+        start: Cut | str | None = None,
     ) -> AsyncClientMember:
         connection = await AsyncConnection.to_agent(home, idle_s=config.agent.idle_s)
         try:
@@ -65,8 +68,9 @@ class AsyncClientMember:
             )
             subscribed = None
             if reads:
-                subscribed = await connection.request(Kind.SUBSCRIBE, [group, delivery, config.log.slow_reader])
-            return cls(connection, group, delivery, config, opened, subscribed)
+                wanted = [group, delivery, config.log.slow_reader, start is None]
+                subscribed = await connection.request(Kind.SUBSCRIBE, wanted)
+            return cls(connection, group, delivery, config, opened, subscribed, start)
         except BaseException:
             await connection.close()
             raise
@@ -103,8 +107,7 @@ class AsyncClientMember:
     async def _wait(self, follower: Follower) -> None:
         """A reader that is cancelled asks no second time: the answer is taken by the next."""
         if self._asked is None:
-            asked = self._connection.request(Kind.NEXT, [self._number, follower.entry])
-            self._asked = asyncio.create_task(asked)
+            self._asked = asyncio.create_task(self._connection.request(*follower.question()))
         try:
             answer = await asyncio.shield(self._asked)
         except IntergroupError:
@@ -114,9 +117,9 @@ class AsyncClientMember:
             return
         self._asked = None
         follower.told(answer)
-        self.id = answer["id"]
-        if answer["ended"]:
+        if answer.get("ended"):
             self._end, self._failure = answer["stop"], answer["failure"]
+        self.id = answer.get("id", self.id)
 
     def check_failure(self) -> None:
         """Raise what ended the member by itself, if something did."""

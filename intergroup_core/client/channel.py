@@ -44,6 +44,13 @@ class Kind(IntEnum):
     CLOSE = 11
     STATUS = 12
     STOP = 13
+    STREAMS = 14
+    """Between sites: what is there of a group."""
+    FETCH = 15
+    """Between sites: a range, which comes as blocks before the answer."""
+    BLOCK = 16
+    HISTORY = 17
+    """How to read on from a cut: in an older log, or in the one that grows."""
 
 
 class Said(NamedTuple):

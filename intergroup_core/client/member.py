@@ -12,6 +12,7 @@ from intergroup_core.client.following import Delivered, Follower
 from intergroup_core.client.sizes import packed_records
 from intergroup_core.config import Config
 from intergroup_core.errors import AgentUnavailable, MemberEnded
+from intergroup_core.log.cut import Cut
 from intergroup_core.wire.records import RecordBatch
 
 LEAVE_SECONDS = 10.0
@@ -30,6 +31,7 @@ class ClientMember:
         config: Config,
         home: str | PathLike[str] | None = None,
         reads: bool = True,
+        start: Cut | str | None = None,
     ) -> None:
         self.group, self.delivery = group, delivery
         self._most_bytes = config.group.max_message_bytes
@@ -51,9 +53,9 @@ class ClientMember:
             self.state: str = opened["state"]
             if reads:
                 self._reading = Connection.to_agent(home, start=False)
-                answer = self._reading.request(Kind.SUBSCRIBE, [group, delivery, config.log.slow_reader])
-                self._number: int = answer["handle"]
-                self._follower = Follower(answer["path"], answer["entry"])
+                wanted = [group, delivery, config.log.slow_reader, start is None]
+                answer = self._reading.request(Kind.SUBSCRIBE, wanted)
+                self._follower = Follower(answer["handle"], answer["path"], answer["entry"], start)
         except BaseException:
             self.close()
             raise
@@ -91,7 +93,7 @@ class ClientMember:
             if self._end is not None:
                 return []
             if self._asked is None:
-                self._asked = reading.ask(Kind.NEXT, [self._number, follower.entry])
+                self._asked = reading.ask(*follower.question())
             try:
                 answer = reading.answer(self._asked, timeout)
             except AgentUnavailable:
@@ -100,9 +102,9 @@ class ClientMember:
                 continue  # another thread left the group
             self._asked = None
             follower.told(answer)
-            self.id = answer["id"]
-            if answer["ended"]:
+            if answer.get("ended"):
                 self._end, self._failure = answer["stop"], answer["failure"]
+            self.id = answer.get("id", self.id)
 
     def check_failure(self) -> None:
         """Raise what ended the member by itself, if something did."""

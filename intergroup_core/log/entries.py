@@ -73,6 +73,11 @@ class LogEntries:
         self.refresh()
 
     @property
+    def where(self) -> str:
+        """The directory it is in."""
+        return self._disk.where
+
+    @property
     def segments(self) -> tuple[OpenedSegment, ...]:
         return tuple(self._segments)
 

@@ -107,6 +107,29 @@ class StreamReader:
             case _:
                 raise RangeUnavailable("a range has both its ends in the order of one service; give two cuts of it")
 
+    def steps(self, start: OrderCut | SourceCut) -> list[tuple[Range, Cut]]:
+        """How to read on from a cut, log by log, as far as nothing is missing; with each the cut that is reached so.
+
+        RangeUnavailable where the cut itself is not held.
+        """
+        stretch = self._stretch_from(start)
+        ranges = stretch.ranges(start, stretch.end)
+        first = len(stretch.parts) - len(ranges)
+        ends: list[Cut] = [*stretch.ends[first + 1 :], stretch.end]
+        if isinstance(start, SourceCut) and isinstance(stretch, SourceStretch):
+            ends = [stretch.later(start, end) for end in ends]
+        return list(zip(ranges, ends, strict=True))
+
+    def _stretch_from(self, start: OrderCut | SourceCut) -> Stretch[Any]:
+        if isinstance(start, OrderCut):
+            return self._stretch_of(start)
+        for stretch in self._stretches:
+            if isinstance(stretch, SourceStretch) and stretch.holds(start):
+                return stretch
+        raise RangeUnavailable(
+            f"{self} does not hold {start}, only {self._held()}; fetch it from another site, or wait"
+        )
+
     def pieces(self, start: Cut, stop: Cut, *, check: bool = True) -> Iterator[Piece]:
         """Everything between two cuts; what two parts hold is given once."""
         for found in self.ranges(start, stop):

@@ -132,6 +132,13 @@ class SourceStretch(Stretch[SourceCut]):
     def _end_with(self, part: Part[SourceCut]) -> SourceCut:
         return joined(self.end, part.end)
 
+    def later(self, one: SourceCut, other: SourceCut) -> SourceCut:
+        """Behind everything that two cuts are behind, whichever of them is in the later view."""
+        views = self.views
+        if _behind(views, one.view) > _behind(views, other.view):
+            one, other = other, one
+        return joined(one, other)
+
     def ranges(self, start: SourceCut, stop: SourceCut) -> list[Range]:
         wanted = _wanted(start, stop)
         views = self.views

@@ -94,7 +94,7 @@ class LogWriter:
     def size(self) -> int:
         """In bytes, of all that is in the log."""
         listed = sum(segment.size for segment in self._manifest.sealed)
-        return listed + sum(unsettled.segment.size for unsettled in self._unsettled) + self._builder.size
+        return listed + sum(unsettled.segment.size for unsettled in self._unsettled) + self._segment.builder.size
 
     @property
     def unsynced_bytes(self) -> int:
@@ -130,10 +130,12 @@ class LogWriter:
             raise LocalProtocolError(f"{self._disk.where} has entries already; only a log that has none can begin so")
         self._context = self._context._replace(install=install)
 
-    def begin_with(self, install: Install) -> int:
+    def begin_with(self, install: Install, behind: OrderCut | None = None) -> int:
         """Carry a view, and say so at once, for those who read while this log is written; the number of the entry."""
         self.carry(install)
-        carried = self._maker.carried(install, self._context, self._synced_words)
+        if behind is not None:
+            self.stand_behind(behind)
+        carried = self._maker.carried(install, self._context, self._segment.synced_words)
         self._put(carried, install.view.id)
         return carried.header.entry
 

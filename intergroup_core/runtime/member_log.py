@@ -8,7 +8,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
+from intergroup_core.effects import Install
 from intergroup_core.errors import DiskFull, LogError
+from intergroup_core.log.cut import OrderCut
 from intergroup_core.log.sync import SyncJob
 from intergroup_core.log.writer import Durability, LogWriter
 from intergroup_core.runtime.inbox import Event
@@ -40,10 +42,18 @@ class MemberLog:
     """
 
     def __init__(
-        self, writer: LogWriter, durability: Durability, watcher: LogWatcher, *, free: int, release: Callable[[], None]
+        self,
+        writer: LogWriter,
+        durability: Durability,
+        watcher: LogWatcher,
+        *,
+        free: int,
+        release: Callable[[], None],
+        begins_behind: Callable[[Install], OrderCut | None],
     ) -> None:
         self.writer = writer
         self._release = release
+        self._begins_behind = begins_behind
         self._durability = durability
         self._watcher = watcher
         self._loop = asyncio.get_running_loop()
@@ -117,7 +127,11 @@ class MemberLog:
         self._watcher.kept(self._kept)
 
     def _append(self, event: Event) -> None:
-        entry = self.writer.append(event)
+        if isinstance(event, Install) and not self.writer.appended:
+            behind = self._begins_behind(event)
+            entry = self.writer.append(event) if behind is None else self.writer.begin_with(event, behind)
+        else:
+            entry = self.writer.append(event)
         if isinstance(event, Chunk):
             self._chunks.append(entry)
         self._watcher.appended(entry, event)

@@ -1,0 +1,176 @@
+"""What comes behind a cut: from this site's parts of a stream, completed with what other sites keep."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+from intergroup_core.agent.keepers import Keepers
+from intergroup_core.agent.stream import Stream
+from intergroup_core.client.fetching import Held, Keeper, KeeperConnection, keeper_connection
+from intergroup_core.errors import IntergroupError, RangeUnavailable
+from intergroup_core.ids import timestamp_at
+from intergroup_core.log.cut import Cut, EntryCut
+from intergroup_core.log.part import cut_timestamp, part_of
+from intergroup_core.log.reader import LogReader, Place
+from intergroup_core.log.stream import StreamReader
+from intergroup_core.log.transfer import RangeCut, RangeSink
+from intergroup_core.log.writer import Durability, open_log
+from intergroup_core.runtime.clock import now
+from intergroup_core.runtime.disk import FileDisk
+from intergroup_core.runtime.stream_store import StreamStore
+
+_log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 1.0
+"""How long to wait for something to change before keepers are asked again."""
+MOST_LOOKS = 30
+"""How often they are asked for a cut that nobody has, before that is an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A log of this site that goes on from a cut, and the cut that is reached when it was read."""
+
+    path: Path
+    start: Cut | Place
+    stop: Cut | Place
+    reached: Cut
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """The log that grows goes on from here."""
+
+    entry: int
+    reached: Cut
+
+
+class History:
+    """Finds and fetches what a stream had before its present log begins."""
+
+    def __init__(self, stream: Stream, store: StreamStore, keepers: Keepers) -> None:
+        self._stream = stream
+        self._store = store
+        self._keepers = keepers
+        self._turn = asyncio.Lock()
+        self.fetched_bytes = 0
+
+    async def earliest(self) -> Cut | None:
+        """The cut before everything that this site or another has; None where nobody has anything."""
+        firsts = [first for first in [self._reader().first()] if first is not None]
+        for keeper in await self._keepers.find(self._stream.group, self._stream.config):
+            held = await self._held_by(keeper)
+            if held is not None:
+                firsts.append(held.first)
+        return min(firsts, key=cut_timestamp, default=None)
+
+    async def behind(self, cut: RangeCut) -> Step | Live:
+        """How to read on from a cut; waits until there is more, RangeUnavailable where nobody has what comes next."""
+        looks = 0
+        helped = False
+        while True:
+            try:
+                step = self._local(cut)
+                missing: IntergroupError | None = None
+            except RangeUnavailable as error:
+                step, missing = None, error
+            if step is not None:
+                return step
+            # What did not help the last time would not help the next.
+            helped = not helped and (await self._fetched_behind(cut) or self._continues_alone(cut))
+            if helped:
+                continue
+            looks += 1
+            if missing is not None and looks >= MOST_LOOKS:
+                raise missing
+            await self._stream.changed(LOOK_SECONDS)
+
+    def _reader(self) -> StreamReader:
+        return StreamReader(self._store.parts(self._stream.group, self._stream.service))
+
+    def _live(self) -> LogReader:
+        return LogReader(FileDisk(self._stream.directory))
+
+    def _local(self, cut: RangeCut) -> Step | Live | None:
+        log = self._stream.log.writer.manifest.log
+        for found, reached in self._reader().steps(cut):
+            if found.reader.manifest.log == log:
+                begin = found.start
+                if isinstance(begin, Place) and begin.message:
+                    return Step(self._stream.directory, begin, found.stop, reached)
+                return Live(begin.entry if isinstance(begin, Place) else found.reader.first, cut)
+            if reached != cut:
+                return Step(Path(found.reader.where), found.start, found.stop, reached)
+        return None
+
+    async def _fetched_behind(self, cut: RangeCut) -> bool:
+        """Whether another site had something that comes next, and this one has it now."""
+        async with self._turn:
+            stop = self._live_begin()
+            for keeper in await self._keepers.find(self._stream.group, self._stream.config):
+                try:
+                    async with keeper_connection(keeper, self._stream.group) as connection:
+                        if await self._fetch(connection, cut, stop):
+                            return True
+                except IntergroupError as error:
+                    _log.info("%s does not have what comes behind %s: %s", keeper, cut, error)
+        return False
+
+    def _live_begin(self) -> RangeCut | None:
+        """Where the present log begins; None where it has not begun."""
+        live = self._live()
+        if live.stop == live.first:
+            return None
+        begin: RangeCut = part_of(live).begin
+        return begin
+
+    async def _held_by(self, keeper: Keeper) -> Held | None:
+        try:
+            async with keeper_connection(keeper, self._stream.group) as connection:
+                return await self._held(connection)
+        except IntergroupError as error:
+            _log.info("%s does not say what it holds: %s", keeper, error)
+            return None
+
+    async def _held(self, connection: KeeperConnection) -> Held | None:
+        service = self._stream.service
+        return next((held for held in await connection.streams() if held.service is service), None)
+
+    async def _fetch(self, connection: KeeperConnection, cut: RangeCut, stop: RangeCut | None) -> bool:
+        """A range into a part of its own; what is not complete and sound in the end is removed."""
+        held = await self._held(connection)
+        if held is None or isinstance(held.head, EntryCut):
+            return False
+        ends = [end for end in (stop, held.head) if end is not None and cut_timestamp(end) >= cut_timestamp(cut)]
+        for end in sorted(ends, key=cut_timestamp):
+            if end != cut and await self._fetched(connection, cut, end):
+                return True
+        return False
+
+    async def _fetched(self, connection: KeeperConnection, start: RangeCut, stop: RangeCut) -> bool:
+        group, service = self._stream.group, self._stream.service
+        disk = self._store.create_part(group, service, timestamp_at(now().wall), after=start)
+        writer = open_log(disk, durability=Durability.OS, segment_bytes=self._stream.config.log.segment_bytes)
+        log = writer.manifest.log
+        kept = False
+        try:
+            sink = RangeSink(writer, start, stop)
+            await connection.fetch(service, start, stop, sink)
+            await asyncio.to_thread(sink.keep)
+            self.fetched_bytes += writer.size
+            kept = True
+        except RangeUnavailable as error:
+            _log.info("a range of %s is not to be had there: %s", group, error)
+        finally:
+            writer.close()
+            disk.close()
+            if not kept:
+                self._store.remove_part(group, service, log)
+        return kept
+
+    def _continues_alone(self, cut: RangeCut) -> bool:
+        """Who begins alone from a log goes on with its lineage: nobody else has anything behind the cut."""
+        return self._stream.continue_from(cut)

@@ -1,0 +1,122 @@
+"""Other sites that keep logs, and this one among them: found by asking all, served over TCP."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import socket
+from random import SystemRandom
+
+from intergroup_core.agent.range_server import RangeServer, may_listen
+from intergroup_core.client.fetching import Keeper
+from intergroup_core.config import Config
+from intergroup_core.errors import NetworkUnavailable
+from intergroup_core.ids import SiteId, group_tag
+from intergroup_core.runtime.interfaces import resolve_interface
+from intergroup_core.runtime.keeper_socket import KeeperSocket
+from intergroup_core.runtime.stream_store import StreamStore
+from intergroup_core.wire.keeping import TOKEN_BYTES, KeeperAnswer, KeeperQuery
+
+_log = logging.getLogger(__name__)
+
+ASKS = 3
+ASK_SECONDS = 0.1
+"""Between two times of asking: a question or an answer may be lost."""
+
+
+class Keepers:
+    """One socket and one listener for each interface that members of this site use."""
+
+    def __init__(self, name: str, store: StreamStore, advertise: str = "") -> None:
+        self._name = name
+        self._store = store
+        self._advertise = advertise
+        self._me = SiteId(SystemRandom().randrange(1, 1 << 64))
+        self._tokens: dict[str, bytes] = {}
+        self._groups: dict[int, str] = {}
+        self._sockets: dict[str, KeeperSocket] = {}
+        self._servers: dict[str, RangeServer] = {}
+        self._ports: dict[str, int] = {}
+        self._answers: dict[int, dict[SiteId, Keeper]] = {}
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Streams came or went."""
+        self._groups = {group_tag(group): group for group, _ in self._store.streams()}
+
+    async def use(self, config: Config) -> str:
+        """Be there on the interface of a member; its address."""
+        interface = resolve_interface(config.network.interface)
+        address = interface.address
+        if address in self._sockets:
+            return address
+        self._sockets[address] = KeeperSocket(
+            interface,
+            config.network.ttl,
+            self._me,
+            asked=lambda query: self._asked(query, address),
+            told=self._told,
+        )
+        if not may_listen(address):
+            _log.warning("%s is a public address: logs are not served there without security", address)
+            return address
+        server = RangeServer(self._store, self._token_of)
+        try:
+            self._ports[address] = await server.listen(address)
+        except OSError as error:
+            raise NetworkUnavailable(f"logs cannot be served at {address}: {error.strerror}") from error
+        self._servers[address] = server
+        return address
+
+    async def find(self, group: str, config: Config) -> list[Keeper]:
+        """Sites that answer that they have something of a group's log."""
+        address = await self.use(config)
+        serial = SystemRandom().randrange(1 << 62)
+        answers = self._answers[serial] = {}
+        try:
+            for _ in range(ASKS):
+                self._sockets[address].ask(serial, group_tag(group))
+                await asyncio.sleep(ASK_SECONDS)
+        finally:
+            del self._answers[serial]
+        return sorted(answers.values(), key=lambda keeper: (keeper.host, keeper.port))
+
+    async def close(self) -> None:
+        for opened in self._sockets.values():
+            opened.close()
+        for server in self._servers.values():
+            await server.close()
+
+    @property
+    def ports(self) -> dict[str, int]:
+        """Where logs are served, by address."""
+        return dict(self._ports)
+
+    def _token_of(self, group: str) -> bytes:
+        return self._tokens.setdefault(group, secrets.token_bytes(TOKEN_BYTES))
+
+    def _asked(self, query: KeeperQuery, address: str) -> KeeperAnswer | None:
+        group = self._groups.get(query.group)
+        port = self._ports.get(address)
+        if group is None or port is None:
+            return None
+        return KeeperAnswer(
+            site=self._me,
+            serial=query.serial,
+            group=query.group,
+            name=self._name,
+            host=self._advertise or address,
+            port=port,
+            token=self._token_of(group),
+        )
+
+    def _told(self, answer: KeeperAnswer) -> None:
+        answers = self._answers.get(answer.serial)
+        if answers is not None and answer.site != self._me:
+            answers[answer.site] = Keeper(answer.name, answer.host, answer.port, answer.token)
+
+
+def site_name(pid: int) -> str:
+    """What people call a site that nobody named."""
+    return f"{socket.gethostname()}-{pid}"
