@@ -24,24 +24,40 @@ class StreamReader:
         self._readers: dict[int, LogReader] = {}
         self._stretches: list[Stretch[Any]] = []
         self._disks: Sequence[Disk] = disks
+        self.errors: list[LogError] = []
+        """Why parts were left out: what is damaged there is missing here, and may be fetched again."""
         self.refresh()
 
     def refresh(self, disks: Sequence[Disk] | None = None) -> None:
         """Look again; with a new list where parts may have come or gone."""
         self._disks = self._disks if disks is None else disks
+        self.errors = []
         readers: dict[int, LogReader] = {}
+        parts: list[Part[Any]] = []
         for disk in self._disks:
-            log = _log_in(disk)
-            if log is None:
-                continue
-            if log in self._readers:
-                readers[log] = self._readers[log]
-                readers[log].refresh()
+            try:
+                reader = self._look(disk)
+                if reader is None:
+                    continue
+                if reader.manifest.service is not Service.UU and says_something(reader):
+                    parts.append(part_of(reader))
+            except LogError as error:
+                if not _is_gone(disk):
+                    self.errors.append(error)
             else:
-                readers[log] = LogReader(disk)
+                readers[reader.manifest.log] = reader
         self._readers = readers
-        kept = [reader for reader in readers.values() if says_something(reader)]
-        self._stretches = [] if self._service is Service.UU else _stretches([part_of(reader) for reader in kept])
+        self._stretches = _stretches(parts)
+
+    def _look(self, disk: Disk) -> LogReader | None:
+        """The log in a directory; None where it is only being made."""
+        if MANIFEST not in disk.names():
+            return None
+        known = self._readers.get(read_manifest(disk).log)
+        if known is None:
+            return LogReader(disk)
+        known.refresh()
+        return known
 
     @property
     def parts(self) -> list[LogReader]:
@@ -170,17 +186,8 @@ _SHOWN = 4
 """Stretches, the last ones, that an error names."""
 
 
-def _log_in(disk: Disk) -> int | None:
-    """The id of the log in a directory; None where it was removed meanwhile, or is only being made."""
-    try:
-        return read_manifest(disk).log if MANIFEST in disk.names() else None
-    except LogError:
-        if _is_gone(disk):
-            return None
-        raise
-
-
 def _is_gone(disk: Disk) -> bool:
+    """Whether a part was removed while one looked at it."""
     try:
         return MANIFEST not in disk.names()
     except LogError:

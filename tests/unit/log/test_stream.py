@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from intergroup_core.errors import RangeUnavailable
+from intergroup_core.errors import LogDamaged, RangeUnavailable
 from intergroup_core.ids import MemberId, Service
+from intergroup_core.log.arrow import ArrowRows
 from intergroup_core.log.chain import describe
 from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
 from intergroup_core.log.entry import Kind
 from intergroup_core.log.entry_maker import Delivered
-from intergroup_core.log.manifest import Manifest, write_manifest
+from intergroup_core.log.manifest import MANIFEST, Manifest, write_manifest
 from intergroup_core.log.reader import LogReader, RangeReader
 from intergroup_core.log.stream import StreamReader
 from intergroup_core.log.transfer import RangeCut, RangeSink, RangeSource
@@ -103,6 +104,8 @@ def test_a_range_is_given_whole_where_the_parts_hold_it_and_refused_where_they_d
         if any(one <= low and high <= other for one, other in merged):
             assert content(stream, start, stop) == content(source, start, stop), f"seed {seed}"
             assert describe(stream, start, stop) == describe(source, start, stop)
+            again = fetched(stream, start, stop, 99)
+            assert content(StreamReader([again]), start, stop) == content(source, start, stop)
         elif content(source, start, stop):
             with pytest.raises(RangeUnavailable):
                 content(stream, start, stop)
@@ -150,6 +153,36 @@ def test_a_site_that_was_away_has_a_hole_until_it_fetches_it(service: Service) -
     assert [reader.manifest.log for reader in stream.parts] == [1, 3, 2]
     assert everything(stream) == content(keeper, first, keeper.head())
     assert stream.head() == keeper.head()
+
+
+@BOTH
+def test_rows_are_the_same_in_however_many_parts_they_lie(service: Service) -> None:
+    source = a_reader(a_history(Random(5), 40, service), service)
+    cuts = cuts_of(source)
+    bounds = [0, 9, 10, 17, len(cuts) - 1]
+    spans = itertools.pairwise(bounds)
+    stream = StreamReader([fetched(source, cuts[low], cuts[high], 1 + low) for low, high in spans])
+    found = [
+        row
+        for part in stream.ranges(cuts[3], cuts[-2])
+        for batch in ArrowRows(part.reader).batches(part.start, part.stop)
+        for row in batch.to_pylist()
+    ]
+    rows = ArrowRows(source).batches(cuts[3], cuts[-2])
+    assert found == [row for batch in rows for row in batch.to_pylist()]
+
+
+def test_a_damaged_part_is_a_hole_and_no_more_than_that() -> None:
+    keeper = a_reader([*first_life(), *meanwhile(), *second_life()])
+    first, last = a_part(first_life(), 1), a_part(second_life(), 3)
+    ((start, stop),) = StreamReader([first, last]).holes()
+    middle = fetched(keeper, start, stop, 2)
+    stream = StreamReader([first, middle, last])
+    assert (stream.holes(), stream.errors) == ([], [])
+    middle.flip_bit(MANIFEST, 30, 1)
+    stream.refresh()
+    assert len(stream.holes()) == 1
+    assert [type(error) for error in stream.errors] == [LogDamaged]
 
 
 @BOTH
