@@ -76,9 +76,9 @@ class StreamReader:
         return max(known)
 
     def first(self) -> Cut | None:
-        """The cut before everything that is held; None where nothing is."""
+        """The cut behind which everything is held, up to the first hole; None where nothing is."""
         if self._stretches:
-            earliest: Cut = self._stretches[0].floor
+            earliest: Cut = self._stretches[0].begin
             return earliest
         parts = self.parts
         return EntryCut(parts[0].manifest.log, parts[0].first) if parts else None
@@ -92,7 +92,10 @@ class StreamReader:
         return parts[-1].head() if parts else None
 
     def holes(self) -> list[tuple[Cut, Cut]]:
-        """Between which cuts something is missing, or may be; in `uu` no part continues another, and there are none."""
+        """Between which cuts something is missing, or may be; in `uu` no part continues another, and there are none.
+
+        In `rso` the second cut is of use only where it was said behind which one the part there begins.
+        """
         return [(one.end, other.begin) for one, other in itertools.pairwise(self._stretches)]
 
     def place_of(self, cut: OrderCut | EntryCut) -> tuple[LogReader, Place]:
@@ -174,7 +177,7 @@ class StreamReader:
         return RangeUnavailable(f"{self} has a hole between {start} and {stop}; fetch that from another site")
 
     def _held(self) -> str:
-        stretches = [f"{stretch.floor} to {stretch.end}" for stretch in self._stretches[-_SHOWN:]]
+        stretches = [f"{stretch.begin} to {stretch.end}" for stretch in self._stretches[-_SHOWN:]]
         return " and ".join(stretches) or "nothing"
 
     def __str__(self) -> str:
