@@ -179,6 +179,8 @@ def part_of(reader: LogReader) -> OrderPart | SourcePart:
 def says_something(reader: LogReader) -> bool:
     """Whether a log holds anything, if only that nothing lies between two cuts."""
     manifest = reader.manifest
+    if manifest.fetching:
+        return False  # nobody has compared it with its description yet
     return reader.stop > reader.first or (manifest.after is not None and manifest.upto is not None)
 
 

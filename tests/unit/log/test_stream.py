@@ -332,6 +332,25 @@ def test_parts_of_a_removed_beginning_continue_what_was_fetched() -> None:
     assert everything(stream) == content(whole, start, whole.head())
 
 
+def test_a_part_of_rso_whose_beginning_was_removed_is_still_continued() -> None:
+    """Of a sender whose messages were all removed it still knows that they were here."""
+    writer = a_writer(disk := SimDisk(), 1, Service.RSO, SourceCut())
+    for delivered in first_life():
+        writer.append(delivered)
+    for number in range(40):
+        writer.append(a_chunk(bytes(200), source=B, seq=2 + number, timestamp=START + 100 + number))
+    writer.settle()
+    writer.remove(writer.manifest.sealed[:2])
+    head = LogReader(disk).head()
+    assert isinstance(head, SourceCut)
+    assert A not in head.seqs
+    after = SourceCut({A: 4, B: 41}, an_install(A, B).view.id)
+    behind: list[Delivered] = [messages_alike(2, source=A, seq=5, timestamp=START + 300)]
+    stream = StreamReader([disk, a_part(behind, 2, Service.RSO, after)])
+    assert (stream.holes(), writer.manifest.after) == ([], stream.first())
+    assert stream.head() == SourceCut({A: 6, B: 41}, an_install(A, B).view.id)
+
+
 def test_a_part_grows_and_goes() -> None:
     first = a_part(first_life(), 1)
     second = SimDisk()
@@ -348,6 +367,22 @@ def test_a_part_grows_and_goes() -> None:
     assert (len(stream.parts), stream.first()) == (1, LogReader(first).head())
     stream.refresh([])
     assert (stream.parts, stream.first(), stream.head(), stream.holes(), stream.highest) == ([], None, None, [], 0)
+
+
+def test_what_is_being_fetched_is_not_read_before_it_is_complete() -> None:
+    keeper = a_reader([*first_life(), *meanwhile()])
+    start, stop = cuts_of(keeper)[0], cuts_of(keeper)[-1]
+    assert isinstance(start, OrderCut)
+    disk = SimDisk()
+    create_log(disk, log=1, group=GROUP, service=Service.RTO, after=start, fetching=True)
+    sink = RangeSink(open_log(disk), start, stop)
+    for block in RangeSource(keeper, start, stop):
+        sink.take(block)
+    stream = StreamReader([disk])
+    assert (LogReader(disk).stop > 0, stream.parts) == (True, [])
+    sink.keep()
+    stream.refresh()
+    assert everything(stream) == content(keeper, start, stop)
 
 
 def test_a_directory_without_a_log_is_left_out() -> None:
