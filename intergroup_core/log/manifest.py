@@ -55,6 +55,8 @@ class Manifest:
     """The cut behind which the log begins: all that follows it is here, up to the log's end. None where nobody said."""
     upto: Cut | None = None
     """Of a log that was fetched and is complete, the cut up to which it holds everything, be there entries or not."""
+    fetching: bool = False
+    """Whether the log is to take a range that has not come whole: nobody reads it before that."""
 
     @property
     def tail(self) -> int:
@@ -97,6 +99,8 @@ def packed_manifest(manifest: Manifest) -> bytes:
     }
     bounds = {"after": manifest.after, "upto": manifest.upto}
     fields |= {name: cut_fields(cut) for name, cut in bounds.items() if cut is not None}
+    if manifest.fetching:
+        fields["fetching"] = True
     content = json.dumps(fields, indent=1)
     return f"{content}\n{checksum(content.encode()):016x}\n".encode()
 
@@ -123,6 +127,7 @@ def read_manifest(disk: Disk) -> Manifest:
         sealed=tuple(SealedSegment(**segment) for segment in fields["sealed"]),
         after=cut_of_fields(fields["after"]) if "after" in fields else None,
         upto=cut_of_fields(fields["upto"]) if "upto" in fields else None,
+        fetching=bool(fields.get("fetching")),
     )
 
 

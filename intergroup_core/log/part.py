@@ -7,6 +7,7 @@ order of its own.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 from intergroup_core.ids import MemberId, Service, ViewId
@@ -21,12 +22,9 @@ C = TypeVar("C", OrderCut, SourceCut)
 class Part(Generic[C]):
     """One log of a stream, as it was at the last look."""
 
-    floor: C
-    """Before everything in it."""
     begin: C
-    """All that lies behind this cut, up to `end`, is here. Where nobody said so it is the cut behind the first view."""
+    """All that lies behind this cut, up to `end`, is here."""
     end: C
-    """Behind everything in it."""
 
     def __init__(self, reader: LogReader) -> None:
         self.reader = reader
@@ -69,42 +67,45 @@ class OrderPart(Part[OrderCut]):
         super().__init__(reader)
         after, upto = reader.manifest.after, reader.manifest.upto
         if isinstance(after, OrderCut):
-            self.floor = self.begin = after
+            self.begin = after
         elif self._first is not None and self._carried is not None:
             # It tells what came last before it.
-            last = OrderCut(self._first.last_timestamp, MemberId(self._first.source), self._carried.view)
-            self.floor = self.begin = last
+            self.begin = OrderCut(self._first.last_timestamp, MemberId(self._first.source), self._carried.view)
         else:
-            self.floor, self.begin = self._own_beginning()
+            self.begin = self._own_beginning()
         head = reader.head()
         assert isinstance(head, OrderCut)
-        self.end = upto if isinstance(upto, OrderCut) else self.floor if self.empty else head
+        self.end = upto if isinstance(upto, OrderCut) else self.begin if self.empty else head
 
-    def _own_beginning(self) -> tuple[OrderCut, OrderCut]:
-        header = _first_placed(self.reader)
-        if header is None:
-            return OrderCut(0, MemberId(0)), OrderCut(0, MemberId(0))
-        # Nobody has the id 0, so there is a point right before everybody's messages.
-        floor = OrderCut(header.first_timestamp, MemberId(header.source - 1))
-        if header.kind != Kind.VIEW or self._first_view is None:
-            return floor, floor
-        return floor, OrderCut(header.first_timestamp, MemberId(header.source), self._first_view.view)
+    def _own_beginning(self) -> OrderCut:
+        """Where nobody said what came before: a member is told the view in which it starts, but may start in its midst,
+        so it is only from what follows that view that everything is here."""
+        view: OrderCut | None = None
+        for header in _placed(self.reader):
+            # Nobody has the id 0, so there is a point right before everybody's messages.
+            before = OrderCut(header.first_timestamp, MemberId(header.source - 1))
+            if view is not None:
+                return OrderCut(before.timestamp, before.sender, view.view)
+            if header.kind != Kind.VIEW or self._first_view is None:
+                return before
+            view = OrderCut(header.first_timestamp, MemberId(header.source), self._first_view.view)
+        return view or OrderCut(0, MemberId(0))
 
     @property
     def first_timestamp(self) -> int:
-        return super().first_timestamp or self.floor.timestamp
+        return super().first_timestamp or self.begin.timestamp
 
     def holds(self, cut: OrderCut) -> bool:
-        if cut in (self.floor, self.end):
+        if cut in (self.begin, self.end):
             return True
         key = _key(cut)
         if cut.view is None:
-            return _key(self.floor) <= key <= _key(self.end)
+            return _key(self.begin) <= key <= _key(self.end)
         if (cut.view == self.end.view and key > _key(self.end)) or (
-            cut.view == self.floor.view and key < _key(self.floor)
+            cut.view == self.begin.view and key < _key(self.begin)
         ):
             return False
-        return cut.view in self.views or cut.view in (self.floor.view, self.end.view)
+        return cut.view in self.views or cut.view in (self.begin.view, self.end.view)
 
     def goes_on_from(self, end: OrderCut) -> bool:
         same_place = _key(self.begin) == _key(end) and None in (self.begin.view, end.view)
@@ -112,13 +113,17 @@ class OrderPart(Part[OrderCut]):
 
     def place_of(self, cut: OrderCut) -> Place:
         """Where a cut that this part holds, or goes on from, lies in its log."""
-        if cut == self.floor or (cut.view is not None and cut.view not in self.views):
+        if cut.view is not None and cut.view not in self.views:
             return self.reader.end() if cut == self.end else self.reader.start()
         return self.reader.place_of(cut)
 
 
 class SourcePart(Part[SourceCut]):
-    """Of `rso`: cuts are points in the orders of all senders."""
+    """Of `rso`: cuts are points in the orders of all senders.
+
+    Where nobody said behind which cut it begins, that is known of those senders only that have messages here: it can be
+    read, but continues nothing, for others may have sent something in between.
+    """
 
     def __init__(self, reader: LogReader) -> None:
         super().__init__(reader)
@@ -127,14 +132,14 @@ class SourcePart(Part[SourceCut]):
         assert isinstance(head, SourceCut)
         self.head = head
         """What is in the log itself; `end` knows more where it was said between which cuts the log lies."""
+        self.first_seqs = _first_seqs(reader)
+        self.stated = isinstance(after, SourceCut)
         if isinstance(after, SourceCut):
-            self.floor = self.begin = after
+            self.begin = after
         else:
-            first = {source: seq - 1 for source, seq in _first_seqs(reader).items()}
-            carried = self._carried
-            self.floor = SourceCut(first, carried.view if carried is not None else None)
+            first = {source: seq - 1 for source, seq in self.first_seqs.items()}
             self.begin = SourceCut(first, self._first_view.view if self._first_view is not None else None)
-        end = joined(self.floor, head)
+        end = joined(self.begin, head)
         self.end = joined(end, upto) if isinstance(upto, SourceCut) else end
 
     @property
@@ -143,12 +148,19 @@ class SourcePart(Part[SourceCut]):
         return super().first_timestamp or (view.start if view is not None else 0)
 
     def holds(self, cut: SourceCut) -> bool:
-        in_view = cut.view is None or cut.view in self.views or cut.view in (self.floor.view, self.end.view)
-        above = all(cut.seqs.get(source, 0) >= low for source, low in self.floor.seqs.items())
+        in_view = cut.view is None or cut.view in self.views or cut.view in (self.begin.view, self.end.view)
+        above = all(cut.seqs.get(source, 0) >= low for source, low in self.begin.seqs.items())
         return in_view and above and all(seq <= self.end.seqs.get(source, 0) for source, seq in cut.seqs.items())
 
     def goes_on_from(self, end: SourceCut) -> bool:
-        return self.begin.view == end.view or end.view in self.views
+        return self.stated and (self.begin.view == end.view or end.view in self.views)
+
+    def seq_before(self, source: MemberId) -> int | None:
+        """Behind which seq all messages of a sender are here; None where that is not known."""
+        named = self.begin.seqs.get(source)
+        if named is None and source in self.first_seqs:
+            return self.first_seqs[source] - 1
+        return named
 
 
 def joined(one: SourceCut, other: SourceCut) -> SourceCut:
@@ -167,6 +179,8 @@ def part_of(reader: LogReader) -> OrderPart | SourcePart:
 def says_something(reader: LogReader) -> bool:
     """Whether a log holds anything, if only that nothing lies between two cuts."""
     manifest = reader.manifest
+    if manifest.fetching:
+        return False  # nobody has compared it with its description yet
     return reader.stop > reader.first or (manifest.after is not None and manifest.upto is not None)
 
 
@@ -181,12 +195,11 @@ def _key(cut: OrderCut) -> tuple[int, int]:
     return cut.timestamp, cut.sender
 
 
-def _first_placed(reader: LogReader) -> EntryHeader | None:
-    """The first message or view; a gap and a view that is carried have no place of their own."""
+def _placed(reader: LogReader) -> Iterator[EntryHeader]:
+    """Messages and views; a gap and a view that is carried have no place of their own."""
     for entry in reader.entries(reader.first, check=False):
         if entry.header.kind != Kind.GAP and not entry.header.carried:
-            return entry.header
-    return None
+            yield entry.header
 
 
 def _first_seqs(reader: LogReader) -> dict[MemberId, int]:

@@ -104,6 +104,8 @@ class LogReader(LogEntries):
                     f"the cut is of log {cut.log:016x} and {self._disk.where} is another; read it where it was made"
                 )
             return Place(cut.entry)
+        if cut == self.manifest.upto:
+            return self.end()  # with a gap that may stand there, of which no cut tells
         begin = self.place_of_view(cut.view).entry if cut.view is not None else self.first
         start = max(begin, self._point_of_timestamp(begin, cut.timestamp))
         behind = Place(start)

@@ -1,12 +1,15 @@
-"""Which of the oldest segments of a log may be removed: a decision without doing anything."""
+"""Which of the oldest segments of a log may be removed, and where it begins then: decisions without doing anything."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from intergroup_core.ids import Instant, timestamp_at
-from intergroup_core.log.manifest import SealedSegment
+from intergroup_core.ids import Instant, MemberId, timestamp_at
+from intergroup_core.log.cut import SourceCut
+from intergroup_core.log.manifest import Manifest, SealedSegment
+from intergroup_core.log.segment import open_sealed
+from intergroup_core.ports import Disk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,3 +39,23 @@ def removable(
         removed.append(segment)
         total -= segment.size
     return tuple(removed)
+
+
+def begins_behind(disk: Disk, manifest: Manifest, removed: Sequence[SealedSegment]) -> SourceCut | None:
+    """The cut at which a log of `rso` begins without its oldest segments, where it is known at which it began.
+
+    In `rto` the view that is carried into the next segment tells it.
+    """
+    after = manifest.after
+    if not isinstance(after, SourceCut):
+        return None
+    seqs, view = dict(after.seqs), after.view
+    for segment in removed:
+        opened = open_sealed(disk, manifest.log, segment, 0)
+        if opened.damages:
+            return None  # nobody can say what was there
+        index = opened.index
+        seqs |= {MemberId(source): last for source, _, last in index.sources.tolist()}
+        for place in index.view_places():
+            view = place.view
+    return SourceCut(seqs, view)

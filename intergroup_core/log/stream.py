@@ -24,24 +24,40 @@ class StreamReader:
         self._readers: dict[int, LogReader] = {}
         self._stretches: list[Stretch[Any]] = []
         self._disks: Sequence[Disk] = disks
+        self.errors: list[LogError] = []
+        """Why parts were left out: what is damaged there is missing here, and may be fetched again."""
         self.refresh()
 
     def refresh(self, disks: Sequence[Disk] | None = None) -> None:
         """Look again; with a new list where parts may have come or gone."""
         self._disks = self._disks if disks is None else disks
+        self.errors = []
         readers: dict[int, LogReader] = {}
+        parts: list[Part[Any]] = []
         for disk in self._disks:
-            log = _log_in(disk)
-            if log is None:
-                continue
-            if log in self._readers:
-                readers[log] = self._readers[log]
-                readers[log].refresh()
+            try:
+                reader = self._look(disk)
+                if reader is None:
+                    continue
+                if reader.manifest.service is not Service.UU and says_something(reader):
+                    parts.append(part_of(reader))
+            except LogError as error:
+                if not _is_gone(disk):
+                    self.errors.append(error)
             else:
-                readers[log] = LogReader(disk)
+                readers[reader.manifest.log] = reader
         self._readers = readers
-        kept = [reader for reader in readers.values() if says_something(reader)]
-        self._stretches = [] if self._service is Service.UU else _stretches([part_of(reader) for reader in kept])
+        self._stretches = _stretches(parts)
+
+    def _look(self, disk: Disk) -> LogReader | None:
+        """The log in a directory; None where it is only being made."""
+        if MANIFEST not in disk.names():
+            return None
+        known = self._readers.get(read_manifest(disk).log)
+        if known is None:
+            return LogReader(disk)
+        known.refresh()
+        return known
 
     @property
     def parts(self) -> list[LogReader]:
@@ -60,9 +76,9 @@ class StreamReader:
         return max(known)
 
     def first(self) -> Cut | None:
-        """The cut before everything that is held; None where nothing is."""
+        """The cut behind which everything is held, up to the first hole; None where nothing is."""
         if self._stretches:
-            earliest: Cut = self._stretches[0].floor
+            earliest: Cut = self._stretches[0].begin
             return earliest
         parts = self.parts
         return EntryCut(parts[0].manifest.log, parts[0].first) if parts else None
@@ -76,7 +92,10 @@ class StreamReader:
         return parts[-1].head() if parts else None
 
     def holes(self) -> list[tuple[Cut, Cut]]:
-        """Between which cuts something is missing, or may be; in `uu` no part continues another, and there are none."""
+        """Between which cuts something is missing, or may be; in `uu` no part continues another, and there are none.
+
+        In `rso` the second cut is of use only where it was said behind which one the part there begins.
+        """
         return [(one.end, other.begin) for one, other in itertools.pairwise(self._stretches)]
 
     def place_of(self, cut: OrderCut | EntryCut) -> tuple[LogReader, Place]:
@@ -181,7 +200,7 @@ class StreamReader:
         return RangeUnavailable(f"{self} has a hole between {start} and {stop}; fetch that from another site")
 
     def _held(self) -> str:
-        stretches = [f"{stretch.floor} to {stretch.end}" for stretch in self._stretches[-_SHOWN:]]
+        stretches = [f"{stretch.begin} to {stretch.end}" for stretch in self._stretches[-_SHOWN:]]
         return " and ".join(stretches) or "nothing"
 
     def __str__(self) -> str:
@@ -193,17 +212,8 @@ _SHOWN = 4
 """Stretches, the last ones, that an error names."""
 
 
-def _log_in(disk: Disk) -> int | None:
-    """The id of the log in a directory; None where it was removed meanwhile, or is only being made."""
-    try:
-        return read_manifest(disk).log if MANIFEST in disk.names() else None
-    except LogError:
-        if _is_gone(disk):
-            return None
-        raise
-
-
 def _is_gone(disk: Disk) -> bool:
+    """Whether a part was removed while one looked at it."""
     try:
         return MANIFEST not in disk.names()
     except LogError:

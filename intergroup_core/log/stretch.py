@@ -23,16 +23,12 @@ class Stretch(Generic[C]):
 
     def __init__(self, first: Part[C]) -> None:
         self.parts: list[Part[C]] = [first]
-        self.ends: list[C] = [first.floor]
+        self.ends: list[C] = [first.begin]
         self.end: C = first.end
 
     @property
     def begin(self) -> C:
         return self.parts[0].begin
-
-    @property
-    def floor(self) -> C:
-        return self.parts[0].floor
 
     def holds(self, cut: C) -> bool:
         raise NotImplementedError
@@ -84,7 +80,8 @@ class OrderStretch(Stretch[OrderCut]):
             part = self.parts[at]
             assert isinstance(part, OrderPart)
             begin = part.place_of(start if at == first else self.ends[at])
-            end = part.place_of(stop) if at == last else part.reader.end()
+            # A gap at the very end of a part lies behind its last cut, and what follows is in the next one.
+            end = part.place_of(stop if at == last else part.end)
             found.append(Range(part.reader, begin, end))
         return found
 
@@ -98,34 +95,33 @@ class SourceStretch(Stretch[SourceCut]):
         return list(dict.fromkeys(view for part in self.parts for view in part.views))
 
     def holds(self, cut: SourceCut) -> bool:
-        above = all(cut.seqs.get(source, 0) >= low for source, low in self.floor.seqs.items())
+        above = all(cut.seqs.get(source, 0) >= low for source, low in self.begin.seqs.items())
         return above and self._is_below_end(cut)
 
     def reaches(self, part: Part[SourceCut]) -> bool:
+        """A sender that the part does not know may have sent something in between."""
         assert isinstance(part, SourcePart)
-        begin = part.begin.seqs
-        # A cut does not name those that are gone; a part without a message of theirs has nothing from before it.
-        above = all(
-            begin[source] >= low if source in begin else source not in part.head.seqs
-            for source, low in self.floor.seqs.items()
-        )
-        return above and self._is_below_end(part.begin)
+        for source, last in self.end.seqs.items():
+            before = part.seq_before(source)
+            if before is None or not self.begin.seqs.get(source, 0) <= before <= last:
+                return False
+        return self._is_below_end(part.begin)
 
     def covers(self, part: Part[SourceCut]) -> bool:
-        return self.reaches(part) and self._is_below_end(part.end)
+        return self.holds(part.begin) and self._is_below_end(part.end)
 
     def _is_below_end(self, cut: SourceCut) -> bool:
-        known = cut.view is None or cut.view in (self.floor.view, self.end.view) or cut.view in self.views
+        known = cut.view is None or cut.view in (self.begin.view, self.end.view) or cut.view in self.views
         return known and all(seq <= self.end.seqs.get(source, 0) for source, seq in cut.seqs.items())
 
     def lacks(self, start: SourceCut, stop: SourceCut) -> bool:
         """Whether something between two cuts is not here; senders of which nothing is wanted do not matter."""
         wanted = _wanted(start, stop)
-        if any(low < self.floor.seqs.get(source, 0) for source, (low, _) in wanted.items()):
+        if any(low < self.begin.seqs.get(source, 0) for source, (low, _) in wanted.items()):
             return True
         if any(high > self.end.seqs.get(source, 0) for source, (_, high) in wanted.items()):
             return True
-        known = {*self.views, self.floor.view, self.end.view}
+        known = {*self.views, self.begin.view, self.end.view}
         # A cut without a view is before the first one that there ever was.
         return start.view not in known or not (stop.view is None or stop.view in known)
 

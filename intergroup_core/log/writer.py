@@ -24,6 +24,7 @@ from intergroup_core.log.manifest import (
     write_manifest,
 )
 from intergroup_core.log.recovery import Recovered, Report, recover
+from intergroup_core.log.retention import begins_behind
 from intergroup_core.log.sync import SyncJob, Unsettled
 from intergroup_core.ports import Disk, LogFile
 
@@ -234,7 +235,8 @@ class LogWriter:
             raise LocalProtocolError("only the oldest segments of the manifest can be removed")
         if not segments:
             return
-        manifest = self._manifest.without(segments)
+        after = begins_behind(self._disk, self._manifest, segments)
+        manifest = replace(self._manifest.without(segments), after=after)
         write_manifest(self._disk, manifest)
         self._manifest = manifest
         there = set(self._disk.names())
@@ -247,7 +249,8 @@ class LogWriter:
         """Say where the log begins, or that it is complete up to a cut: true and durable once this returns."""
         self._refuse_while_syncing("say between which cuts it lies")
         self.flush(Durability.DISK)
-        manifest = replace(self._manifest, after=after or self._manifest.after, upto=upto or self._manifest.upto)
+        after, upto = after or self._manifest.after, upto or self._manifest.upto
+        manifest = replace(self._manifest, after=after, upto=upto, fetching=self._manifest.fetching and upto is None)
         write_manifest(self._disk, manifest)
         self._manifest = manifest
 
@@ -303,11 +306,16 @@ class LogWriter:
         return GrowingSegment(file, builder, where=self._disk.where, waits=self._durability is Durability.MEMORY)
 
 
-def create_log(disk: Disk, *, log: int, group: str, service: Service, after: Cut | None = None) -> None:
-    """Make a directory the log of a stream; `log` is its id, random and not zero, `after` the cut it begins behind."""
+def create_log(
+    disk: Disk, *, log: int, group: str, service: Service, after: Cut | None = None, fetching: bool = False
+) -> None:
+    """Make a directory the log of a stream; `log` is its id, random and not zero, `after` the cut it begins behind.
+
+    One that is made for fetching is not read before it is complete.
+    """
     if MANIFEST in disk.names():
         raise ConfigError(f"{disk.where} holds a log already; open that one, or name another directory")
-    write_manifest(disk, Manifest(log=log, group=group, service=service, after=after))
+    write_manifest(disk, Manifest(log=log, group=group, service=service, after=after, fetching=fetching))
 
 
 def open_log(disk: Disk, *, durability: Durability = Durability.OS, segment_bytes: int = SEGMENT_BYTES) -> LogWriter:

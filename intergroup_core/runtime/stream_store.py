@@ -54,8 +54,13 @@ class StreamStore:
         """The parts of a stream, to be read, the oldest first."""
         return [FileDisk(part) for part in _parts(self._directory(group, service)) if (part / MANIFEST).exists()]
 
-    def create_part(self, group: str, service: Service, created: Timestamp, *, after: Cut | None = None) -> FileDisk:
-        """A new part, empty and locked for its writer; `after` is the cut behind which it will begin."""
+    def create_part(
+        self, group: str, service: Service, created: Timestamp, *, after: Cut | None = None, fetching: bool = False
+    ) -> FileDisk:
+        """A new part, empty and locked for its writer; `after` is the cut behind which it will begin.
+
+        One that is made to fetch a range is for no reader before that is complete.
+        """
         directory = self._directory(group, service)
         for each in (self._root, directory.parent, directory):
             with explained("make", each):
@@ -66,7 +71,7 @@ class StreamStore:
         log = secrets.randbits(64) or 1
         disk = FileDisk.locked(directory / f"{number:016x}-{log:016x}")
         try:
-            create_log(disk, log=log, group=group, service=service, after=after)
+            create_log(disk, log=log, group=group, service=service, after=after, fetching=fetching)
             for each in (directory, directory.parent, self._root):
                 FileDisk(each).sync_names()
         except BaseException:
@@ -101,7 +106,7 @@ class StreamStore:
     def remove_empty(self, group: str, service: Service) -> int:
         """Remove parts that hold nothing and that nobody writes, and what is left of removed ones; how many parts.
 
-        One that only says that nothing lies between two cuts holds that.
+        One that only says that nothing lies between two cuts holds that; a fetch that broke off holds nothing.
         """
         removed = 0
         directory = self._directory(group, service)

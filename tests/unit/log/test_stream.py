@@ -9,18 +9,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from intergroup_core.errors import RangeUnavailable
+from intergroup_core.effects import Gap, Install
+from intergroup_core.errors import LogDamaged, RangeUnavailable
 from intergroup_core.ids import MemberId, Service
+from intergroup_core.log.arrow import ArrowRows
 from intergroup_core.log.chain import describe
 from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
 from intergroup_core.log.entry import Kind
 from intergroup_core.log.entry_maker import Delivered
-from intergroup_core.log.manifest import Manifest, write_manifest
+from intergroup_core.log.manifest import MANIFEST, Manifest, write_manifest
 from intergroup_core.log.reader import LogReader, RangeReader
 from intergroup_core.log.stream import StreamReader
 from intergroup_core.log.transfer import RangeCut, RangeSink, RangeSource
 from intergroup_core.log.writer import LogWriter, create_log, open_log
 from intergroup_core.sim.disk import SimDisk
+from intergroup_core.wire.chunk import Chunk
 from tests.builders import GROUP, START, A, B
 from tests.log_builders import a_chunk, a_gap, a_history, an_install, messages_alike
 from tests.unit.log.test_transfer import a_reader, cuts_of
@@ -103,6 +106,8 @@ def test_a_range_is_given_whole_where_the_parts_hold_it_and_refused_where_they_d
         if any(one <= low and high <= other for one, other in merged):
             assert content(stream, start, stop) == content(source, start, stop), f"seed {seed}"
             assert describe(stream, start, stop) == describe(source, start, stop)
+            again = fetched(stream, start, stop, 99)
+            assert content(StreamReader([again]), start, stop) == content(source, start, stop)
         elif content(source, start, stop):
             with pytest.raises(RangeUnavailable):
                 content(stream, start, stop)
@@ -132,10 +137,16 @@ def second_life() -> list[Delivered]:
     ]
 
 
+OTHERS_VIEW = an_install(B, start=START + 20).view.id
+RETURN = SourceCut({A: 4, B: 7}, OTHERS_VIEW)
+"""Where the second life begins."""
+
+
 @BOTH
 def test_a_site_that_was_away_has_a_hole_until_it_fetches_it(service: Service) -> None:
     keeper = a_reader([*first_life(), *meanwhile(), *second_life()], service)
-    parts = [a_part(first_life(), 1, service), a_part(second_life(), 2, service)]
+    after = RETURN if service is Service.RSO else None
+    parts = [a_part(first_life(), 1, service), a_part(second_life(), 2, service, after)]
     stream = StreamReader(parts)
     ((start, stop),) = stream.holes()
     first, head = stream.first(), stream.head()
@@ -150,6 +161,36 @@ def test_a_site_that_was_away_has_a_hole_until_it_fetches_it(service: Service) -
     assert [reader.manifest.log for reader in stream.parts] == [1, 3, 2]
     assert everything(stream) == content(keeper, first, keeper.head())
     assert stream.head() == keeper.head()
+
+
+@BOTH
+def test_rows_are_the_same_in_however_many_parts_they_lie(service: Service) -> None:
+    source = a_reader(a_history(Random(5), 40, service), service)
+    cuts = cuts_of(source)
+    bounds = [0, 9, 10, 17, len(cuts) - 1]
+    spans = itertools.pairwise(bounds)
+    stream = StreamReader([fetched(source, cuts[low], cuts[high], 1 + low) for low, high in spans])
+    found = [
+        row
+        for part in stream.ranges(cuts[3], cuts[-2])
+        for batch in ArrowRows(part.reader).batches(part.start, part.stop)
+        for row in batch.to_pylist()
+    ]
+    rows = ArrowRows(source).batches(cuts[3], cuts[-2])
+    assert found == [row for batch in rows for row in batch.to_pylist()]
+
+
+def test_a_damaged_part_is_a_hole_and_no_more_than_that() -> None:
+    keeper = a_reader([*first_life(), *meanwhile(), *second_life()])
+    first, last = a_part(first_life(), 1), a_part(second_life(), 3)
+    ((start, stop),) = StreamReader([first, last]).holes()
+    middle = fetched(keeper, start, stop, 2)
+    stream = StreamReader([first, middle, last])
+    assert (stream.holes(), stream.errors) == ([], [])
+    middle.flip_bit(MANIFEST, 30, 1)
+    stream.refresh()
+    assert len(stream.holes()) == 1
+    assert [type(error) for error in stream.errors] == [LogDamaged]
 
 
 @BOTH
@@ -170,7 +211,7 @@ def test_a_hole_in_which_nothing_was_sent_is_closed_by_a_part_without_entries(se
     writer.bound(upto=stop)
     stream.refresh([*parts, part])
     assert stream.holes() == []
-    assert everything(stream)[1:] == content(keeper, keeper_cut(keeper, 0), keeper.head())
+    assert everything(stream) == content(keeper, keeper_cut(keeper, 0), keeper.head())
 
 
 def keeper_cut(keeper: LogReader, at: int) -> RangeCut:
@@ -184,7 +225,82 @@ def test_a_part_that_begins_where_another_ends_continues_it(service: Service) ->
     second = a_part(second_life(), 2, service, LogReader(first).head())
     stream = StreamReader([second, first])
     assert stream.holes() == []
-    assert everything(stream)[1:] == content(keeper, keeper_cut(keeper, 0), keeper.head())
+    assert everything(stream) == content(keeper, keeper_cut(keeper, 0), keeper.head())
+
+
+def test_a_member_that_starts_in_the_midst_of_a_view_has_a_hole_before_it() -> None:
+    """It is told the view, which began before it did."""
+    view = an_install(A, B)
+    before, behind = (messages_alike(3, source=A, seq=at, timestamp=START + at) for at in (1, 4))
+    keeper = a_reader([view, before, behind])
+    fetching = fetched(keeper, OrderCut(0, MemberId(0)), OrderCut(START, A, view.view.id), 1)
+    stream = StreamReader([fetching, a_part([view, behind], 2)])
+    ((start, stop),) = stream.holes()
+    assert len(content(keeper, start, stop)) == 3
+    first, head = stream.first(), stream.head()
+    assert first is not None
+    assert head is not None
+    with pytest.raises(RangeUnavailable, match="has a hole"):
+        content(stream, first, head)
+    stream.refresh([fetching, fetched(keeper, start, stop, 3), a_part([view, behind], 2)])
+    assert everything(stream) == content(keeper, first, head)
+
+
+def test_in_rso_a_part_of_which_nobody_said_where_it_begins_continues_nothing() -> None:
+    """A sender of which it has nothing yet may have sent something in between."""
+    keeper = a_reader([*first_life(), *meanwhile(), *second_life()], Service.RSO)
+    parts = [a_part(first_life(), 1, Service.RSO), a_part(second_life(), 2, Service.RSO)]
+    stream = StreamReader(parts)
+    ((start, stop),) = stream.holes()
+    stream.refresh([*parts, fetched(keeper, start, stop, 3)])
+    assert len(stream.holes()) == 1
+
+
+def test_in_rso_a_part_that_does_not_name_a_sender_does_not_continue_one_that_has_it() -> None:
+    first = a_part(first_life(), 1, Service.RSO)
+    view = an_install(A, B).view.id
+    behind = messages_alike(2, source=A, seq=5, timestamp=START + 30)
+    for after, holes in (
+        (SourceCut({A: 4}, view), 1),
+        (SourceCut({A: 4, B: 1}, view), 0),
+        (SourceCut({A: 5, B: 1}), 1),
+    ):
+        assert len(StreamReader([first, a_part([behind], 2, Service.RSO, after)]).holes()) == holes
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 99_999), service=st.sampled_from(SERVICES))
+def test_a_site_that_restarts_again_and_again_has_everything_once_its_holes_are_fetched(
+    seed: int, service: Service
+) -> None:
+    rng = Random(seed)
+    history = a_history(rng, 50, service)
+    keeper = a_reader(history, service)
+    cuts = cuts_of(keeper)
+    views = [at for at, delivered in enumerate(history) if isinstance(delivered, Install)]
+    starts = [at for at in views if not at or not isinstance(history[at - 1], Gap)]
+    parts = []
+    for number, (start, following) in enumerate(itertools.pairwise([*starts, len(history)])):
+        if start and rng.random() < 0.4:
+            continue
+        life = history[start : rng.randint(start + 1, following)]
+        before = sum(each.count if isinstance(each, Chunk) else isinstance(each, Install) for each in history[:start])
+        beginning = OrderCut(0, MemberId(0)) if service is Service.RTO else SourceCut()
+        stated = service is Service.RSO or rng.random() < 0.5
+        parts.append(a_part(life, 1 + number, service, (cuts[before - 1] if before else beginning) if stated else None))
+    stream = StreamReader(parts)
+    for number in range(len(parts)):
+        holes = stream.holes()
+        if not holes:
+            break
+        parts.append(fetched(keeper, *rng.choice(holes), 1_000 + number))
+        stream.refresh(parts)
+        assert len(stream.holes()) < len(holes)
+    assert stream.holes() == []
+    first, head = stream.first(), stream.head()
+    assert first is not None
+    assert head is not None
+    assert content(stream, first, head) == content(keeper, first, head)
 
 
 def test_parts_of_a_removed_beginning_continue_what_was_fetched() -> None:
@@ -216,6 +332,25 @@ def test_parts_of_a_removed_beginning_continue_what_was_fetched() -> None:
     assert everything(stream) == content(whole, start, whole.head())
 
 
+def test_a_part_of_rso_whose_beginning_was_removed_is_still_continued() -> None:
+    """Of a sender whose messages were all removed it still knows that they were here."""
+    writer = a_writer(disk := SimDisk(), 1, Service.RSO, SourceCut())
+    for delivered in first_life():
+        writer.append(delivered)
+    for number in range(40):
+        writer.append(a_chunk(bytes(200), source=B, seq=2 + number, timestamp=START + 100 + number))
+    writer.settle()
+    writer.remove(writer.manifest.sealed[:2])
+    head = LogReader(disk).head()
+    assert isinstance(head, SourceCut)
+    assert A not in head.seqs
+    after = SourceCut({A: 4, B: 41}, an_install(A, B).view.id)
+    behind: list[Delivered] = [messages_alike(2, source=A, seq=5, timestamp=START + 300)]
+    stream = StreamReader([disk, a_part(behind, 2, Service.RSO, after)])
+    assert (stream.holes(), writer.manifest.after) == ([], stream.first())
+    assert stream.head() == SourceCut({A: 6, B: 41}, an_install(A, B).view.id)
+
+
 def test_a_part_grows_and_goes() -> None:
     first = a_part(first_life(), 1)
     second = SimDisk()
@@ -232,6 +367,22 @@ def test_a_part_grows_and_goes() -> None:
     assert (len(stream.parts), stream.first()) == (1, LogReader(first).head())
     stream.refresh([])
     assert (stream.parts, stream.first(), stream.head(), stream.holes(), stream.highest) == ([], None, None, [], 0)
+
+
+def test_what_is_being_fetched_is_not_read_before_it_is_complete() -> None:
+    keeper = a_reader([*first_life(), *meanwhile()])
+    start, stop = cuts_of(keeper)[0], cuts_of(keeper)[-1]
+    assert isinstance(start, OrderCut)
+    disk = SimDisk()
+    create_log(disk, log=1, group=GROUP, service=Service.RTO, after=start, fetching=True)
+    sink = RangeSink(open_log(disk), start, stop)
+    for block in RangeSource(keeper, start, stop):
+        sink.take(block)
+    stream = StreamReader([disk])
+    assert (LogReader(disk).stop > 0, stream.parts) == (True, [])
+    sink.keep()
+    stream.refresh()
+    assert everything(stream) == content(keeper, start, stop)
 
 
 def test_a_directory_without_a_log_is_left_out() -> None:
@@ -286,8 +437,20 @@ def test_what_begins_with_a_gap_is_no_continuation() -> None:
     history: list[Delivered] = [a_gap(), *second_life()]
     stream = StreamReader([a_part(first_life(), 1), a_part(history, 2)])
     assert stream.holes() == [
-        (LogReader(a_part(first_life(), 1)).head(), OrderCut(START + 40, A, an_install(A, B, start=START + 40).view.id))
+        (
+            LogReader(a_part(first_life(), 1)).head(),
+            OrderCut(START + 41, MemberId(B - 1), an_install(A, start=START + 40).view.id),
+        )
     ]
+
+
+def test_a_gap_that_ends_a_part_is_gone_once_what_it_tells_of_is_fetched() -> None:
+    keeper = a_reader([*first_life(), *meanwhile(), *second_life()])
+    parts = [a_part([*first_life(), a_gap()], 1), a_part(second_life(), 2)]
+    (hole,) = StreamReader(parts).holes()
+    stream = StreamReader([*parts, fetched(keeper, *hole, 3)])
+    assert not any(isinstance(found, Gap) for found in everything(stream))
+    assert everything(stream) == content(keeper, keeper_cut(keeper, 0), keeper.head())
 
 
 def test_in_uu_every_part_is_its_own_order() -> None:
