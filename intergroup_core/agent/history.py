@@ -11,8 +11,8 @@ from intergroup_core.agent.keepers import Keepers
 from intergroup_core.agent.stream import Stream
 from intergroup_core.client.fetching import Held, Keeper, KeeperConnection, keeper_connection
 from intergroup_core.errors import IntergroupError, RangeUnavailable
-from intergroup_core.ids import timestamp_at
-from intergroup_core.log.cut import Cut, EntryCut
+from intergroup_core.ids import Service, timestamp_at
+from intergroup_core.log.cut import Cut, EntryCut, SourceCut
 from intergroup_core.log.part import cut_timestamp, part_of
 from intergroup_core.log.reader import LogReader, Place
 from intergroup_core.log.stream import StreamReader
@@ -124,6 +124,8 @@ class History:
         live = self._live()
         if live.stop == live.first:
             return None
+        if live.manifest.after is None and self._stream.service is Service.RSO:
+            return self._stream.begun_behind
         begin: RangeCut = part_of(live).begin
         return begin
 
@@ -144,15 +146,28 @@ class History:
         held = await self._held(connection)
         if held is None or isinstance(held.head, EntryCut):
             return False
+        if isinstance(stop, SourceCut) and isinstance(held.head, SourceCut):
+            stop = self._with_departed(stop, held.head)
         ends = [end for end in (stop, held.head) if end is not None and cut_timestamp(end) >= cut_timestamp(cut)]
         for end in sorted(ends, key=cut_timestamp):
             if end != cut and await self._fetched(connection, cut, end):
+                if isinstance(end, SourceCut) and end is stop:
+                    self._stream.begins_after(end)
                 return True
         return False
 
+    def _with_departed(self, stop: SourceCut, head: SourceCut) -> SourceCut:
+        """The present log knows nothing of senders that were gone when it began: all of theirs lies before it."""
+        known = self._live().head()
+        assert isinstance(known, SourceCut)
+        gone = {
+            source: seq for source, seq in head.seqs.items() if source not in stop.seqs and source not in known.seqs
+        }
+        return SourceCut(gone | dict(stop.seqs), stop.view)
+
     async def _fetched(self, connection: KeeperConnection, start: RangeCut, stop: RangeCut) -> bool:
         group, service = self._stream.group, self._stream.service
-        disk = self._store.create_part(group, service, timestamp_at(now().wall), after=start)
+        disk = self._store.create_part(group, service, timestamp_at(now().wall), after=start, fetching=True)
         writer = open_log(disk, durability=Durability.OS, segment_bytes=self._stream.config.log.segment_bytes)
         log = writer.manifest.log
         kept = False

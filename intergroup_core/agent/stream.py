@@ -55,7 +55,8 @@ class Stream:
         self._tasks: set[asyncio.Task[None]] = set()
         durability = Durability[config.log.durability.upper()]
         self._begun_with: Install | None = None
-        self._began_alone = False
+        self._begun_behind: SourceCut | None = None
+        self._began_alone = self._continued = False
         self._watching: set[asyncio.Future[None]] = set()
         self.log = MemberLog(
             writer,
@@ -97,20 +98,36 @@ class Stream:
     def continue_from(self, cut: OrderCut | SourceCut) -> bool:
         """Say that the log goes on from where an older one ends, where its member began the group anew and alone."""
         begun = self._begun_with
-        if begun is None or self._writer.manifest.after is not None or self._writer.syncing:
+        if begun is None or self._continued or self._writer.syncing:
             return False
         if not self._began_alone or begun.view.id.start <= cut_timestamp(cut):
             return False
         self._writer.bound(after=cut)
+        self._continued = True
         return True
+
+    @property
+    def begun_behind(self) -> SourceCut | None:
+        """In `rso`: what senders had sent before the log begins; it says nothing of those that were gone by then."""
+        return self._begun_behind
+
+    def begins_after(self, cut: SourceCut) -> None:
+        """Say behind what the log begins, once that is known of all senders there were."""
+        if self._writer.manifest.after is None and not self._writer.syncing:
+            self._writer.bound(after=cut)
 
     def _begins_behind(self, install: Install) -> OrderCut | None:
         """A member that comes into a view in its midst has nothing of what was before."""
         beginning = self.member.endpoint.beginning
         self._begun_with = install
+        if beginning is not None:
+            seqs = {source: first - 1 for source, first in beginning.activations.items()}
+            self._begun_behind = SourceCut(seqs, install.view.id)
         me = self.member.endpoint.me
         if beginning is None or install.view.id.start >= beginning.position:
             self._began_alone = install.view.members == (me,)
+            if self.service is Service.RTO:  # the view itself is the first thing here
+                self._writer.bound(after=OrderCut(install.view.id.start - 1, MemberId(MAX_MEMBER)))
             return None
         return OrderCut(beginning.position, MemberId(MAX_MEMBER), install.view.id)
 

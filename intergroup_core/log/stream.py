@@ -136,7 +136,7 @@ class StreamReader:
         first = len(stretch.parts) - len(ranges)
         ends: list[Cut] = [*stretch.ends[first + 1 :], stretch.end]
         if isinstance(start, SourceCut) and isinstance(stretch, SourceStretch):
-            ends = [stretch.later(start, end) for end in ends]
+            ends = [stretch.later(start, end) for end in ends if isinstance(end, SourceCut)]
         return list(zip(ranges, ends, strict=True))
 
     def _stretch_from(self, start: OrderCut | SourceCut) -> Stretch[Any]:

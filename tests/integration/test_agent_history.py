@@ -93,3 +93,27 @@ def test_a_site_with_an_empty_disk_catches_up_while_the_group_goes_on_sending(th
             anna.send_many([record] * 200, ack="delivered")
             assert all(value == record for value in read_values(late, 2_200))
     assert sum(records_in(log) for log in logs_of(there.home("b"))) == 2_200
+
+
+def test_from_the_earliest_the_first_view_comes_first(there: Sites) -> None:
+    group = a_group_name()
+    with opened(group, there.home("a"), sender=True, name="anna") as anna:
+        first = anna.read(timeout=PATIENCE_SECONDS)
+        anna.send(b"x", ack="delivered")
+        with opened(group, there.home("b"), start="earliest") as late:
+            assert late.read(timeout=PATIENCE_SECONDS) == first
+
+
+def test_readers_at_three_sites_see_the_same_from_the_same_cut(there: Sites) -> None:
+    group = a_group_name()
+    with opened(group, there.home("a"), sender=True, name="anna") as anna:
+        anna.send_many(numbered(0, 50), ack="delivered")
+        with opened(group, there.home("b"), sender=True, name="bert") as bert:
+            bert.send_many(numbered(50, 100), ack="delivered")
+        anna.send_many(numbered(100, 150), ack="delivered")
+        rows = []
+        for site in "abc":
+            with opened(group, there.home(site), start="earliest", reads=True) as reader:
+                rows.append(read_until(reader, lambda event: getattr(event, "value", None) == b"149"))
+        assert rows[0] == rows[1] == rows[2]
+        assert {event.kind for event in rows[0]} == {"data", "view"}
