@@ -45,6 +45,8 @@ class AgentConfig:
     """An agent that nobody has used for so long leaves its groups and ends; its logs stay."""
     linger_s: Annotated[float, Between(0, 1e9)] = 0.0
     """How long a member stays in its group after the last client that used it has gone."""
+    advertise: str = ""
+    """Address at which other sites reach this one's logs, where that is not its interface's own."""
 
     def __post_init__(self) -> None:
         check("agent", self)

@@ -1,4 +1,4 @@
-"""An agent that nobody watches: `python -m intergroup_core.agent HOME IDLE_S READY_FD`, started by the first client.
+"""An agent that nobody watches, started by the first client: `python -m intergroup_core.agent HOME IDLE_S FD ADVERTISE`.
 
 It goes on in a process of its own session that nobody waits for, says through the descriptor that it is ready, or
 why it is not, and writes what it has to say to a file.
@@ -10,7 +10,7 @@ import os
 import sys
 
 
-def main(home: str, idle_s: float, ready_fd: int) -> None:
+def main(home: str, idle_s: float, ready_fd: int, advertise: str) -> None:
     if os.fork():
         os._exit(0)  # the client that started it waits for this process only
     os.setsid()
@@ -29,7 +29,7 @@ def main(home: str, idle_s: float, ready_fd: int) -> None:
         os.close(ready_fd)
 
     async def run() -> None:
-        await Daemon(directories, idle_s=idle_s).run(ready)
+        await Daemon(directories, idle_s=idle_s, advertise=advertise).run(ready)
 
     try:
         directories = site_directories(home or None)
@@ -49,4 +49,4 @@ def main(home: str, idle_s: float, ready_fd: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], float(sys.argv[2]), int(sys.argv[3]))
+    main(sys.argv[1], float(sys.argv[2]), int(sys.argv[3]), sys.argv[4])

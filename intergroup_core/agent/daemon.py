@@ -8,13 +8,16 @@ import os
 import signal
 import socket
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from intergroup_core.agent.server import Server
 from intergroup_core.agent.streams import Streams
 from intergroup_core.client.directories import SiteDirectories
 from intergroup_core.client.lock import SiteLock
+from intergroup_core.config import Config
 from intergroup_core.errors import AgentUnavailable
+from intergroup_core.ids import Service
 from intergroup_core.version import VERSION
 
 _log = logging.getLogger(__name__)
@@ -28,11 +31,21 @@ LEAVE_SECONDS = 8.0
 class Daemon:
     """One site's agent."""
 
-    def __init__(self, directories: SiteDirectories, *, idle_s: float) -> None:
+    def __init__(
+        self,
+        directories: SiteDirectories,
+        *,
+        idle_s: float,
+        advertise: str = "",
+        keep: Sequence[str] = (),
+        config: Config | None = None,
+    ) -> None:
         self._directories = directories
         self._idle_s = idle_s
         self._lock = SiteLock(directories.lock)
-        self._streams = Streams(f"{socket.gethostname()}-{os.getpid()}", directories)
+        self._keep = keep
+        self._config = config or Config()
+        self._streams = Streams(f"{socket.gethostname()}-{os.getpid()}", directories, advertise)
         self._server = Server(self._streams, self.status, self.stop)
         self._server.changed = self._used
         self._started = time.time()
@@ -53,6 +66,9 @@ class Daemon:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._end, f"signal {number.name}")
         try:
+            for group in self._keep:
+                await self._streams.prepare(self._config)
+                self._streams.keep(group, Service.RTO, self._config)
             await self._server.listen(self._directories.socket)
             self._used()
             if ready is not None:
@@ -81,7 +97,9 @@ class Daemon:
             "uptime_s": round(time.time() - self._started, 3),
             "idle_s": self._idle_s,
             "clients": sorted(session.pid for session in self._server.sessions if session.handles),
+            "serves": [f"{address}:{port}" for address, port in self._streams.keepers.ports.items()],
             "streams": [stream.status() for stream in self._streams],
+            "kept": self._streams.kept(),
         }
 
     def _end(self, why: str) -> None:
@@ -93,7 +111,7 @@ class Daemon:
         if self._idle is not None:
             self._idle.cancel()
             self._idle = None
-        if not self._server.sessions and not self._stopped.is_set():
+        if not self._server.sessions and not self._stopped.is_set() and not self._streams.keeps:
             loop = asyncio.get_running_loop()
             self._idle = loop.call_later(self._idle_s, self._end, f"nobody was here for {self._idle_s:g} s")
 

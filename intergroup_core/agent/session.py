@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, assert_never
 
 from intergroup_core.agent.history import Live
+from intergroup_core.agent.plannable import read_level_of
 from intergroup_core.agent.reading import Reading
 from intergroup_core.agent.requests import (
     OpenRequest,
@@ -105,6 +106,10 @@ class Session:
                 return await self._next(said.body)
             case Kind.HISTORY:
                 return await self._history(said.body)
+            case Kind.HEAD:
+                return self._head(said.body)
+            case Kind.KEEP:
+                return await self._keep(open_request(said.body))
             case Kind.MEMBERS:
                 return self._members(said.body)
             case Kind.CLOSE:
@@ -245,6 +250,18 @@ class Session:
                     "id": format_member(stream.member.endpoint.me),
                 }
         raise ChannelBroken(f"a reader did not say how far it is: {body!r:.100}")
+
+    def _head(self, body: Any) -> Any:
+        match body:
+            case [int(number), level]:
+                cut = self._handle(number).stream.head(read_level_of(level))
+                return listed_cut(cut) if cut is not None else None
+        raise ChannelBroken(f"a request for a head is not understood: {body!r:.100}")
+
+    async def _keep(self, wanted: OpenRequest) -> Any:
+        await self._streams.prepare(wanted.config)
+        stream = self._streams.keep(wanted.group, wanted.service, wanted.config)
+        return {"name": stream.name, "path": str(stream.directory)}
 
     async def _history(self, body: Any) -> Any:
         match body:

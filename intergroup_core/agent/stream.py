@@ -8,13 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from intergroup_core.agent.plannable import Heads, ReadLevel
 from intergroup_core.agent.reading import Lengths, Reading, SlowReader
 from intergroup_core.agent.sending import Sending
 from intergroup_core.config import Config
 from intergroup_core.effects import Gap, Install
 from intergroup_core.errors import LogError, MemberEnded
 from intergroup_core.ids import MemberId, Service
-from intergroup_core.log.cut import OrderCut, SourceCut
+from intergroup_core.log.cut import Cut, OrderCut, SourceCut
 from intergroup_core.log.entry import ENTRY_BYTES
 from intergroup_core.log.part import cut_timestamp
 from intergroup_core.log.retention import Limits, removable
@@ -56,6 +57,8 @@ class Stream:
         durability = Durability[config.log.durability.upper()]
         self._begun_with: Install | None = None
         self._begun_behind: SourceCut | None = None
+        self._behind: OrderCut | None = None
+        self.heads = Heads(service, writer.manifest.log)
         self._began_alone = self._continued = False
         self._watching: set[asyncio.Future[None]] = set()
         self.log = MemberLog(
@@ -129,7 +132,8 @@ class Stream:
             if self.service is Service.RTO:  # the view itself is the first thing here
                 self._writer.bound(after=OrderCut(install.view.id.start - 1, MemberId(MAX_MEMBER)))
             return None
-        return OrderCut(beginning.position, MemberId(MAX_MEMBER), install.view.id)
+        self._behind = OrderCut(beginning.position, MemberId(MAX_MEMBER), install.view.id)
+        return self._behind
 
     def check(self) -> None:
         """Refuse to go on with a member that is out of its group."""
@@ -173,9 +177,20 @@ class Stream:
             reading.skipped_bytes += behind
             reading.entry = self.log.kept
 
+    def head(self, level: ReadLevel) -> Cut | None:
+        """Up to where this stream may be planned."""
+        if not self.ended:
+            self.heads.advance(self.log.kept, self._stable)
+        return self.heads.cut(level)
+
+    @property
+    def _stable(self) -> int:
+        return self.member.endpoint.stable
+
     # What the log says
 
     def appended(self, entry: int, event: Event) -> None:
+        self.heads.appended(entry, event, self._behind if not entry else None)
         self._grown += ENTRY_BYTES
         if isinstance(event, Chunk):
             self._grown += event.nbytes
@@ -187,6 +202,7 @@ class Stream:
     def kept(self, stop: int) -> None:
         self._lengths.grew(stop, self._grown)
         self._grown = 0
+        self.heads.advance(stop, self._stable)
         for sending in self._senders:
             sending.kept(stop)
         for reading in self._readings:

@@ -22,6 +22,7 @@ from intergroup_core.log.recovery import Cut as TornEnd
 from intergroup_core.log.stream import StreamReader
 from intergroup_core.log.writer import Durability, open_log
 from intergroup_core.runtime.clock import now
+from intergroup_core.runtime.disk import FileDisk
 from intergroup_core.runtime.inbox import Event
 from intergroup_core.runtime.member import Member
 from intergroup_core.runtime.member_log import MemberLog
@@ -30,8 +31,11 @@ from intergroup_core.runtime.stream_store import StreamStore
 
 _log = logging.getLogger(__name__)
 
-OF_ONE_CLIENT = frozenset({"log.slow_reader", "agent.idle_s", "agent.linger_s"})
+OF_ONE_CLIENT = frozenset({"log.slow_reader", "agent.idle_s", "agent.linger_s", "agent.advertise"})
 """Settings in which those who share a member may differ."""
+
+KEEPER = object()
+"""The lease of a stream that is kept without a client."""
 
 Key = tuple[str, Service]
 
@@ -111,6 +115,25 @@ class Streams:
 
     def history(self, stream: Stream) -> History:
         return self._histories[stream]
+
+    def keep(self, group: str, service: Service, config: Config) -> Stream:
+        """Be in a group for its log alone, until the agent ends."""
+        stream = self.open(group, service, None, config, sender=False)
+        stream.leases.add(KEEPER)
+        return stream
+
+    @property
+    def keeps(self) -> bool:
+        """Whether there is a stream that nobody needs to use."""
+        return any(KEEPER in stream.leases for stream in self._streams.values())
+
+    def kept(self) -> list[dict[str, Any]]:
+        """What is on this site's disk, of streams that are open and of others."""
+        return [
+            {"group": group, "delivery": service.value, "parts": len(parts), "bytes": sum(map(_bytes_in, parts))}
+            for group, service in self._store.streams()
+            for parts in [self._store.parts(group, service)]
+        ]
 
     def there(self, group: str, service: Service) -> Stream:
         """A stream that somebody has opened."""
@@ -257,6 +280,10 @@ class Streams:
             raise
         self._taken.add(taken)
         return member
+
+
+def _bytes_in(part: FileDisk) -> int:
+    return sum(part.size(name) for name in part.names())
 
 
 def _cut_words(cut: TornEnd) -> tuple[str, int, int]:

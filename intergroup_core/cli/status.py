@@ -48,8 +48,15 @@ def report(found: Mapping[str, Any]) -> str:
         f"site {found['site']}: agent {found['version']}, process {found['pid']}, up {found['uptime_s']:.0f} s, "
         f"{clients} client{'s' * (clients != 1)}"
     ]
+    if found["serves"]:
+        lines.append(f"  serves its logs to other sites at {', '.join(found['serves'])}")
     for stream in found["streams"]:
         lines += _stream_lines(stream)
+    for kept in found["kept"]:
+        lines.append(
+            f"  on disk: {kept['group']} ({kept['delivery']}), {kept['bytes']:,} bytes in {kept['parts']} "
+            f"part{'s' * (kept['parts'] != 1)}"
+        )
     return "\n".join(lines)
 
 

@@ -26,10 +26,15 @@ class AsyncConnection:
 
     @classmethod
     async def to_agent(
-        cls, home: str | PathLike[str] | None = None, *, start: bool = True, idle_s: float = IDLE_S
+        cls,
+        home: str | PathLike[str] | None = None,
+        *,
+        start: bool = True,
+        idle_s: float = IDLE_S,
+        advertise: str = "",
     ) -> AsyncConnection:
         """With the site's agent, started where none is there."""
-        connected = await asyncio.to_thread(reach_agent, home, start=start, idle_s=idle_s)
+        connected = await asyncio.to_thread(reach_agent, home, start=start, idle_s=idle_s, advertise=advertise)
         connected.setblocking(False)
         connection = cls(*await asyncio.open_unix_connection(sock=connected))
         try:

@@ -60,7 +60,7 @@ class AsyncClientMember:
         reads: bool = True,
         start: Cut | str | None = None,
     ) -> AsyncClientMember:
-        connection = await AsyncConnection.to_agent(home, idle_s=config.agent.idle_s)
+        connection = await AsyncConnection.to_agent(home, idle_s=config.agent.idle_s, advertise=config.agent.advertise)
         try:
             opened = await connection.request(
                 Kind.OPEN,

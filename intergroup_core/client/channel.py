@@ -51,6 +51,10 @@ class Kind(IntEnum):
     BLOCK = 16
     HISTORY = 17
     """How to read on from a cut: in an older log, or in the one that grows."""
+    HEAD = 18
+    """Up to where a stream may be planned, at a level."""
+    KEEP = 19
+    """Stay in a group although no client uses it."""
 
 
 class Said(NamedTuple):

@@ -36,10 +36,15 @@ class Connection:
 
     @classmethod
     def to_agent(
-        cls, home: str | PathLike[str] | None = None, *, start: bool = True, idle_s: float = IDLE_S
+        cls,
+        home: str | PathLike[str] | None = None,
+        *,
+        start: bool = True,
+        idle_s: float = IDLE_S,
+        advertise: str = "",
     ) -> Connection:
         """With the site's agent, started where none is there."""
-        return cls(reach_agent(home, start=start, idle_s=idle_s))
+        return cls(reach_agent(home, start=start, idle_s=idle_s, advertise=advertise))
 
     def request(self, kind: Kind, body: Any = None, timeout: float | None = None) -> Any:
         """Ask, and wait for the answer; TimeoutError where none came in time, and then none is waited for."""

@@ -35,7 +35,7 @@ class ClientMember:
     ) -> None:
         self.group, self.delivery = group, delivery
         self._most_bytes = config.group.max_message_bytes
-        self._connection = Connection.to_agent(home, idle_s=config.agent.idle_s)
+        self._connection = Connection.to_agent(home, idle_s=config.agent.idle_s, advertise=config.agent.advertise)
         self._reading: Connection | None = None
         self._follower: Follower | None = None
         self._asked: int | None = None

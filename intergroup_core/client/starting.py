@@ -25,7 +25,7 @@ MAX_WORDS = 4_096
 
 
 def reach_agent(
-    home: str | PathLike[str] | None = None, *, start: bool = True, idle_s: float = IDLE_S
+    home: str | PathLike[str] | None = None, *, start: bool = True, idle_s: float = IDLE_S, advertise: str = ""
 ) -> socket.socket:
     """A connection to the site's agent, which is started where none is there; AgentUnavailable where that fails."""
     directories = site_directories(home)
@@ -39,7 +39,7 @@ def reach_agent(
     with SiteLock(directories.starting):
         found = _connected(directories)
         if found is None:
-            _start(directories, home, idle_s)
+            _start(directories, home, idle_s, advertise)
             found = _connected(directories)
     if found is None:
         raise AgentUnavailable(f"the agent of the site in {directories.state} ended at once; see {directories.output}")
@@ -71,10 +71,10 @@ def _connected(directories: SiteDirectories) -> socket.socket | None:
     return connection
 
 
-def _start(directories: SiteDirectories, home: str | PathLike[str] | None, idle_s: float) -> None:
+def _start(directories: SiteDirectories, home: str | PathLike[str] | None, idle_s: float, advertise: str) -> None:
     here, there = os.pipe()
     try:
-        command = [sys.executable, "-m", "intergroup_core.agent", _home_text(home), str(idle_s), str(there)]
+        command = [sys.executable, "-m", "intergroup_core.agent", _home_text(home), str(idle_s), str(there), advertise]
         # A process of its own: nothing of the client's goes with it but the pipe in which it says that it is ready.
         with directories.output.open("ab") as output:
             subprocess.run(
