@@ -24,6 +24,8 @@ class LogConfig:
     """Beyond this the oldest sealed files go, unless somebody who is connected still reads them."""
     retention_s: Annotated[float, Between(1, 1e9)] = 86_400.0
     """Sealed files whose last entry is older go, with the same exception."""
+    release: bool = False
+    """Remove sealed files also before that, once all named subscriptions, where there are any, are done with them."""
     slow_reader: str = "spill"
     """A reader that falls behind finds all in the log (`spill`), holds up the senders (`block`), or skips (`gap`)."""
     reader_bytes: Annotated[int, Between(65_536, 1e12)] = 16_000_000

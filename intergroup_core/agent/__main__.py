@@ -1,4 +1,4 @@
-"""An agent that nobody watches, started by the first client: `python -m intergroup_core.agent HOME IDLE_S FD ADVERTISE`.
+"""An agent that nobody watches, started by a client: `python -m intergroup_core.agent HOME IDLE_S FD ADVERTISE`.
 
 It goes on in a process of its own session that nobody waits for, says through the descriptor that it is ready, or
 why it is not, and writes what it has to say to a file.

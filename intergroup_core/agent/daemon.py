@@ -22,8 +22,8 @@ from intergroup_core.version import VERSION
 
 _log = logging.getLogger(__name__)
 
-RETAIN_SECONDS = 5.0
-"""How often logs are looked at for what may go."""
+RETAIN_SECONDS = 10.0
+"""How often logs are looked at for what may go, and subscriptions said to other sites."""
 LEAVE_SECONDS = 8.0
 """How long the members may take to leave when the agent ends."""
 
@@ -118,5 +118,5 @@ class Daemon:
     async def _retain(self) -> None:
         while True:
             await asyncio.sleep(RETAIN_SECONDS)
-            for stream in self._streams:
-                stream.retain()
+            self._streams.retain()
+            self._streams.subscriptions.say_again()

@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-import socket
+from collections.abc import Callable
 from random import SystemRandom
 
 from intergroup_core.agent.range_server import RangeServer, may_listen
 from intergroup_core.client.fetching import Keeper
 from intergroup_core.config import Config
 from intergroup_core.errors import NetworkUnavailable
-from intergroup_core.ids import SiteId, group_tag
+from intergroup_core.ids import Service, SiteId, Timestamp, group_tag
 from intergroup_core.runtime.interfaces import resolve_interface
 from intergroup_core.runtime.keeper_socket import KeeperSocket
 from intergroup_core.runtime.stream_store import StreamStore
-from intergroup_core.wire.keeping import TOKEN_BYTES, KeeperAnswer, KeeperQuery
+from intergroup_core.wire.keeping import TOKEN_BYTES, KeeperAnswer, KeeperCommit, KeeperQuery
 
 _log = logging.getLogger(__name__)
 
@@ -39,6 +39,8 @@ class Keepers:
         self._servers: dict[str, RangeServer] = {}
         self._ports: dict[str, int] = {}
         self._answers: dict[int, dict[SiteId, Keeper]] = {}
+        self.committed: Callable[[KeeperCommit, str], None] = lambda commit, group: None
+        """Called with what another site says of a subscription to a group that is kept here."""
         self.refresh()
 
     def refresh(self) -> None:
@@ -57,6 +59,7 @@ class Keepers:
             self._me,
             asked=lambda query: self._asked(query, address),
             told=self._told,
+            committed=self._committed,
         )
         if not may_listen(address):
             _log.warning("%s is a public address: logs are not served there without security", address)
@@ -81,6 +84,14 @@ class Keepers:
         finally:
             del self._answers[serial]
         return sorted(answers.values(), key=lambda keeper: (keeper.host, keeper.port))
+
+    def spread(self, group: str, service: Service, name: str, cut: bytes, stamp: Timestamp) -> None:
+        """Say to all how far a subscription has come."""
+        commit = KeeperCommit(
+            site=self._me, group=group_tag(group), service=service.value, name=name, cut=cut, stamp=stamp
+        )
+        for opened in self._sockets.values():
+            opened.commit(commit)
 
     async def close(self) -> None:
         for opened in self._sockets.values():
@@ -111,12 +122,12 @@ class Keepers:
             token=self._token_of(group),
         )
 
+    def _committed(self, commit: KeeperCommit) -> None:
+        group = self._groups.get(commit.group)
+        if group is not None:
+            self.committed(commit, group)
+
     def _told(self, answer: KeeperAnswer) -> None:
         answers = self._answers.get(answer.serial)
         if answers is not None and answer.site != self._me:
             answers[answer.site] = Keeper(answer.name, answer.host, answer.port, answer.token)
-
-
-def site_name(pid: int) -> str:
-    """What people call a site that nobody named."""
-    return f"{socket.gethostname()}-{pid}"

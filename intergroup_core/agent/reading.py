@@ -29,6 +29,8 @@ class Reading:
     policy: SlowReader
     entry: int
     """It has read everything below."""
+    in_history: bool = False
+    """Whether it still reads older logs."""
     skipped_bytes: int = 0
     skips: int = 0
     waiting: asyncio.Future[None] | None = field(default=None, repr=False)

@@ -110,6 +110,10 @@ class Session:
                 return self._head(said.body)
             case Kind.KEEP:
                 return await self._keep(open_request(said.body))
+            case Kind.COMMIT:
+                return self._commit(said.body)
+            case Kind.COMMITTED:
+                return self._committed(said.body)
             case Kind.MEMBERS:
                 return self._members(said.body)
             case Kind.CLOSE:
@@ -257,6 +261,21 @@ class Session:
                 cut = self._handle(number).stream.head(read_level_of(level))
                 return listed_cut(cut) if cut is not None else None
         raise ChannelBroken(f"a request for a head is not understood: {body!r:.100}")
+
+    def _commit(self, body: Any) -> Any:
+        match body:
+            case [str(group), str(delivery), str(name), cut]:
+                done = cut_of_list(cut) if cut is not None else None
+                self._streams.retain_soon()
+                return self._streams.subscriptions.commit(group, service_of(delivery), name, done)
+        raise ChannelBroken(f"a subscription's word is not understood: {body!r:.100}")
+
+    def _committed(self, body: Any) -> Any:
+        match body:
+            case [str(group), str(delivery), str(name)]:
+                cut = self._streams.subscriptions.committed(group, service_of(delivery), name)
+                return listed_cut(cut) if cut is not None else None
+        raise ChannelBroken(f"a question about a subscription is not understood: {body!r:.100}")
 
     async def _keep(self, wanted: OpenRequest) -> Any:
         await self._streams.prepare(wanted.config)

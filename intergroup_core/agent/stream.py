@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from intergroup_core.errors import LogError, MemberEnded
 from intergroup_core.ids import MemberId, Service
 from intergroup_core.log.cut import Cut, OrderCut, SourceCut
 from intergroup_core.log.entry import ENTRY_BYTES
+from intergroup_core.log.manifest import SealedSegment
 from intergroup_core.log.part import cut_timestamp
+from intergroup_core.log.reader import LogReader
 from intergroup_core.log.retention import Limits, removable
 from intergroup_core.log.writer import Durability, LogWriter
 from intergroup_core.runtime.clock import now
@@ -25,6 +28,7 @@ from intergroup_core.runtime.disk import FileDisk
 from intergroup_core.runtime.inbox import Event
 from intergroup_core.runtime.member import Member
 from intergroup_core.runtime.member_log import MemberLog
+from intergroup_core.runtime.subscription_store import Subscription
 from intergroup_core.wire.chunk import Chunk
 
 _log = logging.getLogger(__name__)
@@ -51,6 +55,7 @@ class Stream:
         self._senders: list[Sending] = []
         self._grown = 0
         self._look_at = config.log.segment_bytes
+        self._done: int | None = None
         self._refusal = ""
         self._crowded = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -152,18 +157,25 @@ class Stream:
 
     def read(self, pid: int, policy: SlowReader, *, latest: bool = True) -> Reading:
         """Begin to read at the end of what is kept, or hold all of it for one who reads older logs first."""
-        reading = Reading(pid, policy, self.log.kept if latest else self._writer.manifest.first)
+        entry = self.log.kept if latest else self._writer.manifest.first
+        reading = Reading(pid, policy, entry, in_history=not latest)
         self._readings.add(reading)
         return reading
 
     async def next(self, reading: Reading, entry: int) -> None:
         """A reader has read everything below an entry; until there is more, or there will be none."""
         reading.entry = max(reading.entry, min(entry, self.log.kept))
+        reading.in_history = False
         self._changed()
         while reading.entry >= self.log.kept and not self.ended and reading in self._readings:
             await reading.more()
         if reading.policy is SlowReader.GAP and not self.ended:
             self._skip(reading)
+
+    @property
+    def reads_history(self) -> bool:
+        """Whether somebody reads older logs, or may be about to."""
+        return any(reading.in_history for reading in self._readings)
 
     def end_reading(self, reading: Reading) -> None:
         self._readings.discard(reading)
@@ -211,7 +223,7 @@ class Stream:
         self._measure()
         if self._lengths.total >= self._look_at:
             self._look_at = self._lengths.total + self.config.log.segment_bytes
-            asyncio.get_running_loop().call_soon(self.retain)
+            asyncio.get_running_loop().call_soon(self.retain, None)
 
     def refused(self, reason: str) -> None:
         self._refusal = reason
@@ -243,9 +255,14 @@ class Stream:
         behind = self._lengths.behind(reading.entry)
         return reading.policy is SlowReader.BLOCK and behind > self.config.log.reader_bytes // 2
 
-    def retain(self) -> None:
-        """Remove what is beyond the limits and what nobody who is here still reads."""
+    def retain(self, subscriptions: Sequence[Subscription] | None) -> None:
+        """Remove what is beyond the limits and what nobody who is here still reads.
+
+        With `log.release`, also what all named subscriptions are done with, where there are any.
+        """
         log = self.config.log
+        if subscriptions is not None:
+            self._done = self._done_entry(subscriptions) if log.release else None
         limits = Limits(bytes=log.retention_bytes, age_ns=round(log.retention_s * 1e9))
         floor = min((reading.entry for reading in self._readings), default=None)
         if self._writer.syncing or self.ended:
@@ -258,7 +275,7 @@ class Stream:
                 active_bytes=self._writer.active.totals.size,
                 floor=floor,
             )
-            self._writer.remove(gone)
+            self._writer.remove(max(gone, self._released(floor), key=len))
         except LogError as error:
             _log.error("the log in %s could not be cut back: %s", self._disk.where, error)
         # Only what a reader holds is worth waiting for: the rest goes by itself.
@@ -266,6 +283,24 @@ class Stream:
         held = floor is not None and bool(kept) and kept[0].stop > floor
         self._crowded = held and self._writer.size > limits.bytes + log.segment_bytes
         self._changed()
+
+    def _released(self, floor: int | None) -> tuple[SealedSegment, ...]:
+        """Sealed segments that every subscription and every reader is done with."""
+        if self._done is None:
+            return ()
+        upto = self._done if floor is None else min(self._done, floor)
+        return tuple(itertools.takewhile(lambda segment: segment.stop <= upto, self._writer.manifest.sealed))
+
+    def _done_entry(self, subscriptions: Sequence[Subscription]) -> int | None:
+        """The entry below which all subscriptions are done; None where there are none, or one is not in this log."""
+        cuts = [each.cut for each in subscriptions]
+        if not cuts or self.service is not Service.RTO:
+            return None
+        try:
+            reader = LogReader(FileDisk(self.directory))
+            return min(reader.place_of(cut).entry for cut in cuts if isinstance(cut, OrderCut))
+        except LogError:
+            return None
 
     # How it ends
 

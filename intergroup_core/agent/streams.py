@@ -10,8 +10,10 @@ from typing import Any
 
 from intergroup_core.agent.history import History, Step
 from intergroup_core.agent.keepers import Keepers
+from intergroup_core.agent.old_parts import OldParts
 from intergroup_core.agent.sending import Sending
 from intergroup_core.agent.stream import Stream
+from intergroup_core.agent.subscriptions import Subscriptions
 from intergroup_core.client.directories import SiteDirectories
 from intergroup_core.config import Config
 from intergroup_core.delivery.clock import HybridClock
@@ -28,6 +30,8 @@ from intergroup_core.runtime.member import Member
 from intergroup_core.runtime.member_log import MemberLog
 from intergroup_core.runtime.site import Network, SiteRunner, network_of
 from intergroup_core.runtime.stream_store import StreamStore
+from intergroup_core.runtime.subscription_store import SubscriptionStore
+from intergroup_core.site_settings import LogConfig
 
 _log = logging.getLogger(__name__)
 
@@ -55,6 +59,8 @@ class Streams:
         self._store = StreamStore(directories.logs)
         self.keepers = Keepers(name, self._store, advertise)
         self._histories: dict[Stream, History] = {}
+        self._old = OldParts(self._store)
+        self.subscriptions = Subscriptions(SubscriptionStore(directories.subscriptions), self.keepers, self._clock)
 
     def __iter__(self) -> Iterator[Stream]:
         return iter(list(self._streams.values()))
@@ -79,6 +85,7 @@ class Streams:
         self._histories[stream] = History(stream, self._store, self.keepers)
         self.keepers.refresh()
         stream.member.start()
+        self.retain_soon()
         if older is not None and not isinstance(older, EntryCut):
             self._background(self._complete(stream, older))
         return stream
@@ -134,6 +141,27 @@ class Streams:
             for group, service in self._store.streams()
             for parts in [self._store.parts(group, service)]
         ]
+
+    def retain_soon(self) -> None:
+        asyncio.get_running_loop().call_soon(self.retain)
+
+    def retain(self) -> None:
+        """Remove what is beyond the limits: of the logs that grow, and of older parts that nobody is reading."""
+        for stream in self:
+            stream.retain(self.subscriptions.of(stream.group, stream.service))
+        for group, service in self._store.streams():
+            open_one = self._streams.get((group, service))
+            if open_one is not None and open_one.reads_history:
+                continue
+            self._old.retain(
+                group,
+                service,
+                open_one.config.log if open_one is not None else LogConfig(),
+                now(),
+                live=open_one.log.writer.manifest.log if open_one is not None else None,
+                live_bytes=open_one.log.writer.size if open_one is not None else 0,
+            )
+        self.keepers.refresh()
 
     def there(self, group: str, service: Service) -> Stream:
         """A stream that somebody has opened."""

@@ -12,13 +12,15 @@ from typing import Any, Protocol, Self
 
 from intergroup_core.api.arguments import as_bytes, as_records, checked, default_name
 from intergroup_core.api.events import Batch, BatchEvent, Event, Members, Message
-from intergroup_core.api.joining import FETCH_BYTES, LEAVE_SECONDS
+from intergroup_core.api.joining import FETCH_BYTES, LEAVE_SECONDS, committed, with_last
+from intergroup_core.api.progress import Progress
 from intergroup_core.api.stream import Stream
 from intergroup_core.api.thread_member import ThreadMember
 from intergroup_core.client.member import ClientMember
 from intergroup_core.config import Config
-from intergroup_core.errors import IntergroupError, LocalProtocolError
+from intergroup_core.errors import ConfigError, IntergroupError, LocalProtocolError
 from intergroup_core.ids import Service
+from intergroup_core.log.cut import Cut
 from intergroup_core.runtime.inbox import Event as Delivered
 from intergroup_core.wire.records import RecordBatch
 
@@ -48,6 +50,8 @@ class BlockingSeat(Protocol):
 
     def fetch(self, most_bytes: int, timeout: float | None = None) -> list[Delivered]: ...
 
+    def commit(self, subscription: str, cut: Cut) -> None: ...
+
     def check_failure(self) -> None: ...
 
     def leave(self, seconds: float) -> None: ...
@@ -68,6 +72,7 @@ def open(  # noqa: A001 it is read as ig.open
     home: str | PathLike[str] | None = None,
     reads: bool = True,
     start: str = "latest",
+    subscription: str | None = None,
     in_process: bool = False,
     timeout: float | None = None,
     leave_timeout: float = LEAVE_SECONDS,
@@ -79,6 +84,8 @@ def open(  # noqa: A001 it is read as ig.open
     leaves by itself.
     """
     wanted = checked(group, delivery, name, config, interface, start=start, in_process=in_process)
+    if subscription is not None and in_process:
+        raise ConfigError("a member without a log has no subscriptions: leave out in_process=True")
     seat: BlockingSeat
     if in_process:
         seat = ThreadMember(
@@ -100,6 +107,7 @@ def open(  # noqa: A001 it is read as ig.open
             home=home,
             reads=reads,
             start=wanted.start,
+            subscription=subscription,
         )
     try:
         if sender:
@@ -107,13 +115,15 @@ def open(  # noqa: A001 it is read as ig.open
     except BaseException:
         _end(seat, leave_timeout)
         raise
-    return BlockingMember(seat, reads=reads, leave_timeout=leave_timeout)
+    return BlockingMember(seat, reads=reads, leave_timeout=leave_timeout, subscription=subscription)
 
 
 class BlockingMember:
     """A member of a group for one thread at a time; another thread may send while one reads."""
 
-    def __init__(self, seat: BlockingSeat, *, reads: bool, leave_timeout: float) -> None:
+    def __init__(
+        self, seat: BlockingSeat, *, reads: bool, leave_timeout: float, subscription: str | None = None
+    ) -> None:
         self.group: str = seat.group
         self.name: str = seat.name
         self.delivery: str = seat.delivery
@@ -123,8 +133,10 @@ class BlockingMember:
         self._stream = Stream(seat.group, Service(seat.delivery))
         self._fetched: deque[Delivered] = deque()
         self._batches: Iterator[BatchEvent] = iter(())
-        self._records: Iterator[Message] = iter(())
+        self._records: Iterator[tuple[Message, bool]] = iter(())
         self._by_record: bool | None = None
+        self._subscription = subscription
+        self._progress = Progress(Service(seat.delivery))
         self._left = False
         # Not self.close: that would keep this object from ever being collected.
         self._finalizer = weakref.finalize(self, _end, seat, leave_timeout)
@@ -162,6 +174,11 @@ class BlockingMember:
         self._check_here()
         self._seat.flush(ack)
 
+    def commit(self) -> None:
+        """This member's subscription is done with all that was read so far; see GroupMember.commit."""
+        self._check_here()
+        self._seat.commit(*committed(self._subscription, self._progress))
+
     def read(self, timeout: float | None = None) -> Event | None:
         """The next record, view or gap; None once this member has left.
 
@@ -169,12 +186,16 @@ class BlockingMember:
         """
         self._read_by(record=True)
         while True:
-            for message in self._records:
+            for message, last in self._records:
+                if last:
+                    self._progress.passed(message)
                 return message
             event = self._next_batch(timeout)
             if not isinstance(event, Batch):
+                if event is not None:
+                    self._progress.passed(event)
                 return event
-            self._records = iter(event.messages())
+            self._records = with_last(event.messages())
 
     def __iter__(self) -> Iterator[Event]:
         while (event := self.read()) is not None:
@@ -184,6 +205,7 @@ class BlockingMember:
         """The stream with one object per message, whose records lie end to end."""
         self._read_by(record=False)
         while (event := self._next_batch(None)) is not None:
+            self._progress.passed(event)
             yield event
 
     def leave(self) -> None:

@@ -14,11 +14,13 @@ from typing import Any, Protocol
 from intergroup_core.api.arguments import as_bytes, as_records, checked, default_name
 from intergroup_core.api.events import Batch, BatchEvent, Event, Members, Message
 from intergroup_core.api.own_member import OwnMember
+from intergroup_core.api.progress import Progress
 from intergroup_core.api.stream import Stream
 from intergroup_core.client.async_member import AsyncClientMember
 from intergroup_core.config import Config
-from intergroup_core.errors import IntergroupError, LocalProtocolError
+from intergroup_core.errors import ConfigError, IntergroupError, LocalProtocolError
 from intergroup_core.ids import Service
+from intergroup_core.log.cut import Cut
 from intergroup_core.runtime.inbox import Event as Delivered
 from intergroup_core.wire.records import RecordBatch
 
@@ -55,6 +57,8 @@ class Seat(Protocol):
 
     async def fetch(self, most_bytes: int) -> list[Delivered]: ...
 
+    async def commit(self, subscription: str, cut: Cut) -> None: ...
+
     def check_failure(self) -> None: ...
 
     def discard(self) -> None: ...
@@ -74,6 +78,7 @@ async def join(
     home: str | PathLike[str] | None = None,
     reads: bool = True,
     start: str = "latest",
+    subscription: str | None = None,
     in_process: bool = False,
     leave_timeout: float = LEAVE_SECONDS,
 ) -> AsyncIterator[GroupMember]:
@@ -84,7 +89,9 @@ async def join(
     the member a sender. `name` is what others see beside the random id. A member with `reads=False` only sends: what
     the group delivers to it is dropped, where else it would wait to be read.
 
-    `start` is `latest`, `earliest` (all that any site still has in its log comes first) or a cut as JSON.
+    `start` is `latest`, `earliest` (all that any site still has in its log comes first) or a cut as JSON. A named
+    `subscription` remembers how far its readers have come: one that was committed goes on from there, whatever `start`
+    says, and the logs that have what comes next are held for it, within their limits.
 
     The member is run by the site's agent, which is started where none is there; it keeps what is delivered in its log,
     and those at the site who join the same group share it. `home` (or INTERGROUP_HOME) is the directory of another
@@ -102,6 +109,7 @@ async def join(
         home=home,
         reads=reads,
         start=start,
+        subscription=subscription,
         in_process=in_process,
         leave_timeout=leave_timeout,
     )
@@ -122,7 +130,7 @@ class GroupMember:
     member has failed.
     """
 
-    def __init__(self, seat: Seat, *, reads: bool, leave_timeout: float) -> None:
+    def __init__(self, seat: Seat, *, reads: bool, leave_timeout: float, subscription: str | None = None) -> None:
         self.group: str = seat.group
         self.name: str = seat.name
         self.delivery: str = seat.delivery
@@ -132,8 +140,10 @@ class GroupMember:
         self._stream = Stream(seat.group, Service(seat.delivery))
         self._fetched: deque[Delivered] = deque()
         self._batches: Iterator[BatchEvent] = iter(())
-        self._records: Iterator[Message] = iter(())
+        self._records: Iterator[tuple[Message, bool]] = iter(())
         self._by_record: bool | None = None
+        self._subscription = subscription
+        self._progress = Progress(Service(seat.delivery))
         self._turn_at = 0
 
     @classmethod
@@ -149,11 +159,14 @@ class GroupMember:
         home: str | PathLike[str] | None,
         reads: bool,
         start: str,
+        subscription: str | None,
         in_process: bool,
         leave_timeout: float,
     ) -> GroupMember:
         """A member that has begun to join."""
         wanted = checked(group, delivery, name, config, interface, start=start, in_process=in_process)
+        if subscription is not None and in_process:
+            raise ConfigError("a member without a log has no subscriptions: leave out in_process=True")
         seat: Seat
         if in_process:
             seat = OwnMember(
@@ -175,8 +188,9 @@ class GroupMember:
                 home=home,
                 reads=reads,
                 start=wanted.start,
+                subscription=subscription,
             )
-        return cls(seat, reads=reads, leave_timeout=leave_timeout)
+        return cls(seat, reads=reads, leave_timeout=leave_timeout, subscription=subscription)
 
     @property
     def id(self) -> str:
@@ -216,6 +230,10 @@ class GroupMember:
         """Until all that was accepted has come so far; a group that does not keep up is waited for."""
         await self._seat.flush(ack)
 
+    async def commit(self) -> None:
+        """This member's subscription is done with all that was read so far; the next to open it goes on from there."""
+        await self._seat.commit(*committed(self._subscription, self._progress))
+
     def __aiter__(self) -> AsyncIterator[Event]:
         return self
 
@@ -224,19 +242,23 @@ class GroupMember:
         self.read_by(record=True)
         await self._give_turn()
         while True:
-            for message in self._records:
+            for message, last in self._records:
+                if last:
+                    self._progress.passed(message)
                 return message
             event = await self._next_batch()
             if event is None:
                 raise StopAsyncIteration
             if not isinstance(event, Batch):
+                self._progress.passed(event)
                 return event
-            self._records = iter(event.messages())
+            self._records = with_last(event.messages())
 
     async def batches(self) -> AsyncIterator[BatchEvent]:
         """The stream with one object per message, whose records lie end to end: for those who have many."""
         self.read_by(record=False)
         while (event := await self._next_batch()) is not None:
+            self._progress.passed(event)
             yield event
             await self._give_turn()
 
@@ -281,3 +303,18 @@ class GroupMember:
         if now - self._turn_at > TURN_NS:
             await asyncio.sleep(0)
             self._turn_at = time.monotonic_ns()
+
+
+def committed(subscription: str | None, progress: Progress) -> tuple[str, Cut]:
+    """What a commit says; LocalProtocolError where there is nothing to say."""
+    if subscription is None:
+        raise LocalProtocolError("this member was opened without a subscription; name one to commit what was read")
+    if progress.cut is None:
+        raise LocalProtocolError("nothing was read yet that could be committed")
+    return subscription, progress.cut
+
+
+def with_last(messages: Sequence[Message]) -> Iterator[tuple[Message, bool]]:
+    """Each record of a message, and whether it is the last."""
+    last = len(messages) - 1
+    return ((message, number == last) for number, message in enumerate(messages))

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from os import PathLike
 
 from intergroup_core.config import Config
-from intergroup_core.errors import ConfigError, MemberEnded
+from intergroup_core.errors import ConfigError, LocalProtocolError, MemberEnded
 from intergroup_core.ids import Service, format_member
+from intergroup_core.log.cut import Cut
 from intergroup_core.runtime.clock import now
 from intergroup_core.runtime.inbox import Event as Delivered
 from intergroup_core.runtime.opening import open_live_member
@@ -69,6 +70,10 @@ class OwnMember:
     async def flush(self, ack: str = "sent") -> None:
         _check(ack)
         await self.member.sent()
+
+    async def commit(self, subscription: str, cut: Cut) -> None:
+        """A member without a log has no subscriptions."""
+        raise LocalProtocolError("a member without a log has no subscriptions: leave out in_process=True")
 
     async def fetch(self, most_bytes: int) -> list[Delivered]:
         await self.member.inbox.wait()

@@ -12,6 +12,7 @@ from intergroup_core.api.own_member import OwnMember
 from intergroup_core.config import Config
 from intergroup_core.errors import LocalProtocolError
 from intergroup_core.ids import Service
+from intergroup_core.log.cut import Cut
 from intergroup_core.runtime.inbox import Event as Delivered
 from intergroup_core.wire.records import RecordBatch
 
@@ -62,6 +63,9 @@ class ThreadMember:
 
     def flush(self, ack: str = "sent") -> None:
         self._thread.run(self._member.flush(ack))
+
+    def commit(self, subscription: str, cut: Cut) -> None:
+        self._thread.run(self._member.commit(subscription, cut))
 
     def fetch(self, most_bytes: int, timeout: float | None = None) -> list[Delivered]:
         """What is there to read; nothing once the stream has ended and was read."""

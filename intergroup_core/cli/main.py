@@ -22,6 +22,7 @@ COMMANDS = {
     "send": "intergroup_core.cli.send:send",
     "sim": "intergroup_core.cli.sim:sim",
     "status": "intergroup_core.cli.status:status",
+    "subscription": "intergroup_core.cli.subscription:app",
 }
 """Command: module and the function or typer app in it. A command's imports are paid by those who run it."""
 

@@ -14,6 +14,7 @@ from intergroup_core.client.sizes import packed_records
 from intergroup_core.config import Config
 from intergroup_core.errors import IntergroupError, LocalProtocolError, MemberEnded
 from intergroup_core.log.cut import Cut
+from intergroup_core.log.cut_codec import cut_of_list, listed_cut
 from intergroup_core.wire.records import RecordBatch
 
 
@@ -59,6 +60,7 @@ class AsyncClientMember:
         home: str | PathLike[str] | None = None,
         reads: bool = True,
         start: Cut | str | None = None,
+        subscription: str | None = None,
     ) -> AsyncClientMember:
         connection = await AsyncConnection.to_agent(home, idle_s=config.agent.idle_s, advertise=config.agent.advertise)
         try:
@@ -68,6 +70,9 @@ class AsyncClientMember:
             )
             subscribed = None
             if reads:
+                if subscription is not None:
+                    done = await connection.request(Kind.COMMITTED, [group, delivery, subscription])
+                    start = cut_of_list(done) if done is not None else start
                 wanted = [group, delivery, config.log.slow_reader, start is None]
                 subscribed = await connection.request(Kind.SUBSCRIBE, wanted)
             return cls(connection, group, delivery, config, opened, subscribed, start)
@@ -87,6 +92,10 @@ class AsyncClientMember:
         self._check_here()
         for sizes, data in packed_records(records, self._most_bytes):
             await self._connection.request(Kind.SEND, [self._handle, sizes, data, ack])
+
+    async def commit(self, subscription: str, cut: Cut) -> None:
+        """A named subscription is done with everything up to a cut; durable once this returns."""
+        await self._connection.request(Kind.COMMIT, [self.group, self.delivery, subscription, listed_cut(cut)])
 
     async def flush(self, ack: str = "sent") -> None:
         self._check_here()

@@ -55,6 +55,10 @@ class Kind(IntEnum):
     """Up to where a stream may be planned, at a level."""
     KEEP = 19
     """Stay in a group although no client uses it."""
+    COMMIT = 20
+    """A named subscription has come so far, or ends."""
+    COMMITTED = 21
+    """How far a named subscription has come."""
 
 
 class Said(NamedTuple):

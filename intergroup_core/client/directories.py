@@ -51,6 +51,10 @@ class SiteDirectories:
         return self.state / "agent.log"
 
     @property
+    def subscriptions(self) -> Path:
+        return self.state / "subscriptions"
+
+    @property
     def logs(self) -> Path:
         return self.state / "logs"
 

@@ -13,6 +13,7 @@ from intergroup_core.client.sizes import packed_records
 from intergroup_core.config import Config
 from intergroup_core.errors import AgentUnavailable, MemberEnded
 from intergroup_core.log.cut import Cut
+from intergroup_core.log.cut_codec import cut_of_list, listed_cut
 from intergroup_core.wire.records import RecordBatch
 
 LEAVE_SECONDS = 10.0
@@ -32,6 +33,7 @@ class ClientMember:
         home: str | PathLike[str] | None = None,
         reads: bool = True,
         start: Cut | str | None = None,
+        subscription: str | None = None,
     ) -> None:
         self.group, self.delivery = group, delivery
         self._most_bytes = config.group.max_message_bytes
@@ -53,6 +55,9 @@ class ClientMember:
             self.state: str = opened["state"]
             if reads:
                 self._reading = Connection.to_agent(home, start=False)
+                if subscription is not None:
+                    done = self._reading.request(Kind.COMMITTED, [group, delivery, subscription])
+                    start = cut_of_list(done) if done is not None else start
                 wanted = [group, delivery, config.log.slow_reader, start is None]
                 answer = self._reading.request(Kind.SUBSCRIBE, wanted)
                 self._follower = Follower(answer["handle"], answer["path"], answer["entry"], start)
@@ -73,6 +78,15 @@ class ClientMember:
         """Multicast records; returns once they have come as far as asked for."""
         for sizes, data in packed_records(records, self._most_bytes):
             self._connection.request(Kind.SEND, [self._handle, sizes, data, ack])
+
+    def commit(self, subscription: str, cut: Cut) -> None:
+        """A named subscription is done with everything up to a cut; durable once this returns."""
+        self._connection.request(Kind.COMMIT, [self.group, self.delivery, subscription, listed_cut(cut)])
+
+    def head(self, level: str = "stable") -> Cut | None:
+        """Up to where the stream may be planned; None before anything is there."""
+        cut = self._connection.request(Kind.HEAD, [self._handle, level])
+        return cut_of_list(cut) if cut is not None else None
 
     def flush(self, ack: str = "sent") -> None:
         """Wait until all that was accepted has come so far."""

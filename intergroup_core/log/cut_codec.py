@@ -98,12 +98,12 @@ def cut_of_fields(value: Any) -> Cut:
     match fields:
         case {"service": "rto", "timestamp": timestamp, "sender": sender, "view": view, **rest} if not rest:
             at = number(_of_hex(timestamp), MAX_TIMESTAMP, "a timestamp")
-            return OrderCut(at, MemberId(_of_hex(sender)), _view_of_text(view))
+            return OrderCut(at, MemberId(_of_hex(sender)), view_of_text(view))
         case {"service": "rso", "seqs": dict(seqs), "view": view, **rest} if not rest:
             pairs = sorted([_of_hex(source), seq] for source, seq in seqs.items() if isinstance(source, str))
             if len(pairs) != len(seqs):
                 raise malformed("the seqs of a cut", seqs)
-            return SourceCut(_seqs(pairs), _view_of_text(view))
+            return SourceCut(_seqs(pairs), view_of_text(view))
         case {"service": "uu", "log": log, "entry": entry, **rest} if not rest:
             return EntryCut(_of_hex(log), number(entry, MAX64, "an entry's number"))
         case _:
@@ -178,7 +178,7 @@ def _view_text(view: ViewId | None) -> str | None:
     return None if view is None else str(view)
 
 
-def _view_of_text(value: Any) -> ViewId | None:
+def view_of_text(value: Any) -> ViewId | None:
     if value is None:
         return None
     found = _VIEW.fullmatch(value) if isinstance(value, str) else None

@@ -104,7 +104,7 @@ class FileStateStore:
     def save(self, record: bytes) -> None:
         """Durable once this returns."""
         try:
-            _replace(self._path, record)
+            replace_durably(self._path, record)
         except OSError as error:
             raise StateUnavailable(
                 f"cannot write {self._path} ({error.strerror}), and without it this site could later agree to less "
@@ -117,7 +117,8 @@ class FileStateStore:
             self._lock = -1
 
 
-def _replace(path: Path, content: bytes) -> None:
+def replace_durably(path: Path, content: bytes) -> None:
+    """Put a whole file in the place of another: a crash leaves the old one or the new one."""
     temporary = _written_beside(path, content)
     temporary.replace(path)
     _sync_directory(path.parent)

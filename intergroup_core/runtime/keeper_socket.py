@@ -1,4 +1,4 @@
-"""Asks all sites at once who has a group's log, and hears such questions."""
+"""Speaks to all sites at once about the logs they keep, and hears what they say."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from intergroup_core.wire.keeping import (
     KEEPERS_TAG,
     KEEPING_MESSAGES,
     KeeperAnswer,
+    KeeperCommit,
     KeeperQuery,
     KeepingMessage,
     encode_keeping,
@@ -48,11 +49,13 @@ class KeeperSocket:
         *,
         asked: Callable[[KeeperQuery], KeeperAnswer | None],
         told: Callable[[KeeperAnswer], None],
+        committed: Callable[[KeeperCommit], None],
     ) -> None:
         self._maker = FrameMaker(KEEPERS_TAG, MemberId(me), 0, LARGEST)
         self._me = me
         self._asked = asked
         self._told = told
+        self._committed = committed
         self._everybody = hashed_address(KEEPERS)
         self.counters = Counters()
         self._loop = asyncio.get_running_loop()
@@ -79,12 +82,18 @@ class KeeperSocket:
             self._loop.add_reader(opened.fileno(), self._readable, opened)
 
     def ask(self, serial: int, group: int) -> None:
-        self._say(KeeperQuery(site=self._me, serial=serial, group=group), (self._everybody.host, self._everybody.port))
+        self._say_to_all(KeeperQuery(site=self._me, serial=serial, group=group))
+
+    def commit(self, commit: KeeperCommit) -> None:
+        self._say_to_all(commit)
 
     def close(self) -> None:
         for opened in (self._ears, self._mouth):
             self._loop.remove_reader(opened.fileno())
             opened.close()
+
+    def _say_to_all(self, message: KeepingMessage) -> None:
+        self._say(message, (self._everybody.host, self._everybody.port))
 
     def _say(self, message: KeepingMessage, to: Address) -> None:
         kind, body = encode_keeping(message)
@@ -100,6 +109,8 @@ class KeeperSocket:
                         self._say(answer, address)
                 case KeeperAnswer():
                     self._told(message)
+                case KeeperCommit() if message.site != self._me:
+                    self._committed(message)
 
     def _heard(self, opened: socket.socket) -> Iterator[tuple[KeepingMessage, Address]]:
         for _ in range(MAX_RECEIVES):

@@ -61,6 +61,7 @@ class FrameType(IntEnum):
     SITE_LEAVE = 23
     KEEPER_QUERY = 24
     KEEPER_ANSWER = 25
+    KEEPER_COMMIT = 26
 
 
 class Flag(IntFlag):

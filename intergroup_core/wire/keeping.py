@@ -1,9 +1,10 @@
-"""How sites that hold a group's log are found: one question to all, an answer from each that has some of it.
+"""What sites that hold a group's log say to each other: who has some of it, and who has read how far.
 
     KEEPER_QUERY    [serial, group tag]
     KEEPER_ANSWER   [serial, group tag, name, host, port, token]
+    KEEPER_COMMIT   [group tag, service, name of a subscription, cut or nothing, stamp]
 
-Both go under one tag of their own, whatever the group, because a site that keeps a log need not be in the group.
+All go under one tag of their own, whatever the group, because a site that keeps a log need not be in the group.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from dataclasses import dataclass
 
 import msgpack
 
-from intergroup_core.ids import SiteId, group_tag
-from intergroup_core.wire.fields import BadBody, array, integer, octets, text, unpacked
+from intergroup_core.ids import SiteId, Timestamp, group_tag
+from intergroup_core.wire.fields import BadBody, array, integer, octets, text, timestamp, unpacked
 from intergroup_core.wire.header import FrameType
 
 KEEPERS = "keepers of logs"
@@ -48,9 +49,23 @@ class KeeperAnswer:
     token: bytes
 
 
-KeepingMessage = KeeperQuery | KeeperAnswer
-KEEPING_MESSAGES = (KeeperQuery, KeeperAnswer)
-KEEPING_TYPES = frozenset({FrameType.KEEPER_QUERY, FrameType.KEEPER_ANSWER})
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeeperCommit:
+    """A named subscription has come so far."""
+
+    site: SiteId
+    group: int
+    service: str
+    name: str
+    cut: bytes
+    """As msgpack; empty where the subscription ends."""
+    stamp: Timestamp
+    """The latest word counts."""
+
+
+KeepingMessage = KeeperQuery | KeeperAnswer | KeeperCommit
+KEEPING_MESSAGES = (KeeperQuery, KeeperAnswer, KeeperCommit)
+KEEPING_TYPES = frozenset({FrameType.KEEPER_QUERY, FrameType.KEEPER_ANSWER, FrameType.KEEPER_COMMIT})
 
 
 def encode_keeping(message: KeepingMessage) -> tuple[FrameType, bytes]:
@@ -60,6 +75,9 @@ def encode_keeping(message: KeepingMessage) -> tuple[FrameType, bytes]:
         case KeeperAnswer(serial=serial, group=group):
             body = [serial, group, message.name, message.host, message.port, message.token]
             return FrameType.KEEPER_ANSWER, msgpack.packb(body)
+        case KeeperCommit():
+            commit = [message.group, message.service, message.name, message.cut, message.stamp]
+            return FrameType.KEEPER_COMMIT, msgpack.packb(commit)
 
 
 def decode_keeping(kind: FrameType, sender: int, body: bytes) -> KeepingMessage | None:
@@ -68,6 +86,16 @@ def decode_keeping(kind: FrameType, sender: int, body: bytes) -> KeepingMessage 
         if kind is FrameType.KEEPER_QUERY:
             serial, group = array(unpacked(body), 2)
             return KeeperQuery(site=SiteId(sender), serial=integer(serial, _MAX_SERIAL), group=integer(group, _MAX_TAG))
+        if kind is FrameType.KEEPER_COMMIT:
+            group, service, name, cut, stamp = array(unpacked(body), 5)
+            return KeeperCommit(
+                site=SiteId(sender),
+                group=integer(group, _MAX_TAG),
+                service=text(service),
+                name=text(name),
+                cut=octets(cut),
+                stamp=timestamp(stamp),
+            )
         serial, group, name, host, port, token = array(unpacked(body), 6)
         if len(octets(token)) != TOKEN_BYTES:
             return None
