@@ -20,6 +20,8 @@ class Counters:
     requests_sent: int = 0
     requests_suppressed: int = 0
     repairs_sent: int = 0
+    frames_from_log: int = 0
+    """Looked up there because the buffers had dropped them."""
     repairs_suppressed: int = 0
     repair_bytes_sent: int = 0
     losses_detected: int = 0

@@ -28,7 +28,7 @@ from intergroup_core.ids import (
 from intergroup_core.membership.process import Membership
 from intergroup_core.membership.quorum import Quorum, QuorumRecord
 from intergroup_core.membership.states import State
-from intergroup_core.ports import Control, Distances, Told
+from intergroup_core.ports import Archive, Control, Distances, Told
 from intergroup_core.timers import earliest
 from intergroup_core.wire.control import encode_control
 from intergroup_core.wire.fields import MAX_TEXT
@@ -71,6 +71,7 @@ class Endpoint:
         record: bytes | None = None,
         control: Control | None = None,
         logged: bool = False,
+        archive: Archive | None = None,
     ) -> None:
         for what, text in (("name", name), ("site", site)):
             if len(text.encode()) > MAX_TEXT:
@@ -95,6 +96,7 @@ class Endpoint:
         self._site = site
         self._control = control
         self._record = record
+        self._archive = archive
         self._undurable = Undurable() if logged and service is not Service.UU else None
         self._told_counted = False
         self.beginning: Beginning | None = None
@@ -125,6 +127,7 @@ class Endpoint:
             outbox=self._outbox,
             control=self._control if live else None,
             undurable=self._undurable,
+            archive=self._archive,
             recovered=self._recovered,
             changed=self._membership.changed if self._membership is not None else None,
             held_back=self._membership.held_back if self._membership is not None else None,

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from intergroup_core.agent.history import History, Step
@@ -26,6 +27,7 @@ from intergroup_core.log.writer import Durability, open_log
 from intergroup_core.runtime.clock import now
 from intergroup_core.runtime.disk import FileDisk
 from intergroup_core.runtime.inbox import Event
+from intergroup_core.runtime.log_archive import LogArchive
 from intergroup_core.runtime.member import Member
 from intergroup_core.runtime.member_log import MemberLog
 from intergroup_core.runtime.site import Network, SiteRunner, network_of
@@ -248,7 +250,16 @@ class Streams:
             )
 
             def open_member(member_log: MemberLog, closed: Callable[[], None]) -> Member:
-                return self._open_member(group, service, name, config, sender=sender, log=member_log, on_closed=closed)
+                return self._open_member(
+                    group,
+                    service,
+                    name,
+                    config,
+                    sender=sender,
+                    log=member_log,
+                    archive=None if service is Service.UU else LogArchive(Path(disk.where)),
+                    on_closed=closed,
+                )
 
             return Stream(
                 group=group, service=service, config=config, disk=disk, writer=writer, open_member=open_member
@@ -270,6 +281,7 @@ class Streams:
         *,
         sender: bool,
         log: MemberLog | None = None,
+        archive: LogArchive | None = None,
         on_closed: Callable[[], None] | None = None,
     ) -> Member:
         """A site speaks for one member of a group in the hierarchy; a second one there speaks for itself."""
@@ -301,6 +313,7 @@ class Streams:
                 on_event=_nothing,
                 on_closed=closed,
                 log=log,
+                archive=archive,
             )
         except BaseException:
             if own:

@@ -23,7 +23,7 @@ from intergroup_core.hierarchy.flat import FlatReports
 from intergroup_core.hierarchy.relayed import Waits
 from intergroup_core.ids import Instant, MemberId, Service, Timestamp, timestamp_span
 from intergroup_core.multicast.reliable import ReliableMulticast
-from intergroup_core.ports import Control, Distances
+from intergroup_core.ports import Archive, Control, Distances
 from intergroup_core.wire.control import encode_control
 from intergroup_core.wire.frames import FrameMaker
 from intergroup_core.wire.membership import Change
@@ -76,6 +76,7 @@ class Engines:
         outbox: Outbox | None = None,
         control: Control | None = None,
         undurable: Undurable | None = None,
+        archive: Archive | None = None,
         recovered: Callable[[MemberId, int, int], None] | None = None,
         changed: Changed | None = None,
         held_back: HeldBack | None = None,
@@ -116,7 +117,7 @@ class Engines:
         self._delivery = self._make_delivery(followed, beginning)
         self._multicast = (
             ReliableMulticast(
-                me, self.view_tag, points, beginning.position, config, distances, rng, counters, recovered
+                me, self.view_tag, points, beginning.position, config, distances, rng, counters, recovered, archive
             )
             if self.follows
             else None

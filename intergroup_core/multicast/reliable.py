@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
@@ -10,15 +11,18 @@ from intergroup_core.config import HEADER_BYTES, Config
 from intergroup_core.counters import Counters
 from intergroup_core.ids import MemberId, Timestamp
 from intergroup_core.multicast.buffer import MessageBuffer
-from intergroup_core.multicast.ranges import Promise, Span
+from intergroup_core.multicast.ranges import Promise, Span, without
 from intergroup_core.multicast.reception import Reception
 from intergroup_core.multicast.repairs import RepairScheduler
 from intergroup_core.multicast.requests import RequestScheduler
-from intergroup_core.ports import Distances
+from intergroup_core.ports import Archive, Distances
 from intergroup_core.wire.exchange import Exchange, clock_at
 from intergroup_core.wire.header import MAX_SEQ
 from intergroup_core.wire.messages import KeepAlive, RepairRequest
 from intergroup_core.wire.run import Run
+
+MAX_CHANGES = 256
+"""Ordered membership messages remembered by a member with a log; each is one small frame."""
 
 
 @dataclass(slots=True)
@@ -47,10 +51,13 @@ class ReliableMulticast:
         rng: Random,
         counters: Counters,
         recovered: Callable[[MemberId, int, int], None] | None = None,
+        archive: Archive | None = None,
     ) -> None:
         self._me = me
         self._view_tag = view_tag
         self._counters = counters
+        self._archive = archive
+        self._changes: deque[Run] = deque(maxlen=MAX_CHANGES)
         self._distances = distances
         self._requests = RequestScheduler(config.repair, distances, rng, recovered)
         self._repairs = RepairScheduler(config.repair, distances, rng, config.group.frame_bytes + HEADER_BYTES)
@@ -108,6 +115,7 @@ class ReliableMulticast:
         """This member's own frames: here by definition."""
         self.receptions[self._me].store(run)
         self.buffer.add(run)
+        self._remember_change(run)
 
     def echoed(self, run: Run, now: int) -> None:
         """This member's own frames, come back: news only where somebody else repaired them."""
@@ -127,6 +135,7 @@ class ReliableMulticast:
             self._counters.duplicates_received += run.count
             return []
         ready: list[Run] = []
+        self._remember_change(run)
         for part in fresh:
             self.buffer.add(part)
             ready += reception.store(part)
@@ -184,7 +193,7 @@ class ReliableMulticast:
             if source in self.receptions:
                 self._requests.overheard(requester, source, first, last, now)
             # What an earlier view left behind is kept for those that have not followed yet.
-            for run in self.buffer.held(source, first, last):
+            for run in self._held(source, first, last):
                 self._repairs.requested(requester, source, run.seq, run.last_seq, now, request.clock)
         for source, timestamp in request.promises:
             if source not in self.receptions:
@@ -193,6 +202,26 @@ class ReliableMulticast:
             elif source != self._me:
                 self._requests.overheard_promise(requester, source, timestamp, now)
                 self._promise_requested(requester, source, timestamp, now)
+
+    def _held(self, source: MemberId, first: int, last: int) -> list[Run]:
+        """What is here of a range: in the buffer, else in the log, which still has what everybody once had (R6)."""
+        buffered = self.buffer.held(source, first, last)
+        if self._archive is None:
+            return buffered
+        found: list[Run] = []
+        for start, stop in without(first, last, [(run.seq, run.last_seq) for run in buffered]):
+            found += self._archive.held(source, start, stop)
+            found += [run for run in self._changes if run.source == source and start <= run.seq <= stop]
+        self._counters.frames_from_log += sum(run.count for run in found)
+        return sorted([*buffered, *found], key=lambda run: run.seq) if found else buffered
+
+    def _last_change(self, source: MemberId) -> Run | None:
+        return next((run for run in reversed(self._changes) if run.source == source), None)
+
+    def _remember_change(self, run: Run) -> None:
+        """Ordered membership messages are in no log, and who lacks one lacks all that comes after."""
+        if run.change and self._archive is not None:
+            self._changes.append(run)
 
     def _promise_requested(self, requester: MemberId, source: MemberId, timestamp: int, now: int) -> None:
         keepalive = self._keepalives.get(source)
@@ -204,7 +233,7 @@ class ReliableMulticast:
             self._repair_newest(requester, source, now)
 
     def _repair_newest(self, requester: MemberId, source: MemberId, now: int) -> None:
-        newest = self.buffer.newest(source)
+        newest = self.buffer.newest(source) or self._last_change(source)
         if newest is not None:
             self._repairs.requested(requester, source, newest.last_seq, newest.last_seq, now)
 
@@ -233,7 +262,7 @@ class ReliableMulticast:
         repairs = self._repairs.tick(now)
         due.exchange = repairs.exchange
         for span in repairs.spans:
-            due.repairs += self.buffer.held(span.source, span.first, span.last)
+            due.repairs += self._held(span.source, span.first, span.last)
         known = self._keepalives
         due.keepalives = [known[source].frame for source in repairs.promises if source in known]
         counters = self._counters

@@ -14,7 +14,7 @@ from intergroup_core.endpoint import Endpoint
 from intergroup_core.errors import LocalProtocolError
 from intergroup_core.hierarchy.process import ControlProcess
 from intergroup_core.ids import MemberId, Service, SiteId
-from intergroup_core.ports import ConstantDistance
+from intergroup_core.ports import Archive, ConstantDistance
 from intergroup_core.runtime.control import ControlRunner
 from intergroup_core.runtime.control_sockets import ControlSockets
 from intergroup_core.runtime.home import FileStateStore, Home, chosen_home
@@ -58,6 +58,7 @@ class SiteRunner:
         on_closed: Callable[[], None] | None = None,
         listen: type[Listener] = Listener,
         log: MemberLog | None = None,
+        archive: Archive | None = None,
     ) -> Member:
         """A member, not started yet, that finds its group and follows its views.
 
@@ -88,6 +89,7 @@ class SiteRunner:
                 record=store.load() if store is not None else None,
                 control=control,
                 logged=log is not None,
+                archive=archive,
             )
             undo.pop_all()
         return Member(

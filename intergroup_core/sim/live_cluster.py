@@ -166,6 +166,9 @@ class LiveCluster:
         def recovered(source: MemberId, waited_ns: int, distance_ns: int) -> None:
             self.recoveries.append((self.scheduler.now, waited_ns))
 
+        log = None
+        if self._log_ns and seat.service is not Service.UU:
+            log = SlowLog(self.scheduler, Random(f"{self.seed}/log/{seat.name}/{life}"), self._log_ns)
         endpoint = Endpoint(
             me=me,
             name=seat.name,
@@ -181,6 +184,7 @@ class LiveCluster:
             record=self.store.get(site),
             recovered=recovered,
             logged=self._log_ns > 0,
+            archive=log,
         )
         member = LiveMember(
             wants_to_send=seat.sender,
@@ -204,9 +208,7 @@ class LiveCluster:
             app_queue_bytes=self.config.network.app_queue_bytes,
             wake_ns=self._wake_ns,
             index=index,
-            log=SlowLog(self.scheduler, Random(f"{self.seed}/log/{seat.name}/{life}"), self._log_ns)
-            if self._log_ns and seat.service is not Service.UU
-            else None,
+            log=log,
         )
         self._running[index] = member
         self.processes.append(member)

@@ -222,7 +222,7 @@ class SimMember:
         if kind is Ordered:
             return
         if self._log is not None:
-            self._log.append(self._appended)
+            self._log.append(chunk, self._appended)
         self.delivered_count += chunk.count
         if not self._reading:
             self._app_waiting += chunk.nbytes

@@ -150,13 +150,13 @@ def read_events(member: ig.BlockingMember, records: int) -> list[ig.Message]:
 
 def test_parts_of_earlier_days_go_when_there_is_too_much(there: Sites) -> None:
     group, home = a_group_name(), there.home()
-    settings = {"segment_bytes": 65_536, "retention_bytes": 100_000}
-    config = loopback(membership={"bootstrap_wait_ms": 60, "linger_ms": 60}, log=settings)
     for _ in range(4):
-        with opened(group, home, sender=True, config=config, reads=False) as desk:
+        with opened(group, home, sender=True, reads=False) as desk:
             desk.send_many([bytes(10_000)] * 6, ack="delivered")
     store = StreamStore(home / "logs")
     assert len(store.parts(group, Service.RTO)) == 4
+    few = {"segment_bytes": 65_536, "retention_bytes": 100_000}
+    config = loopback(membership={"bootstrap_wait_ms": 60, "linger_ms": 60}, log=few)
     with opened(group, home, sender=True, config=config, reads=False):
         until(lambda: len(store.parts(group, Service.RTO)) == 2)
 

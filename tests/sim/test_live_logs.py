@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from intergroup_core.ids import Service
 from intergroup_core.sim.cluster import MILLISECOND, SECOND
 from intergroup_core.sim.live_cluster import Seat
@@ -46,3 +48,22 @@ def test_a_new_incarnation_is_not_held_by_what_the_old_one_appended(a_live_clust
     assert cluster.run_until(lambda: bool(gaps(cluster)))
     assert cluster.run(4 * SECOND) == []
     assert all(member.endpoint.buffered_bytes == 0 for member in cluster.alive)
+
+
+@pytest.mark.parametrize("log_ms", [0, 20])
+def test_what_the_buffers_dropped_is_repeated_from_the_logs(a_live_cluster: MakeLive, log_ms: int) -> None:
+    seats = [*SILENT, Seat(name="r2", sender=False)]
+    cluster = all_there(a_live_cluster(seats=seats, log_ns=log_ms * MILLISECOND))
+    cluster.run_for(SECOND)
+    # Nobody hears of the receiver, so it is not waited for, and data does not reach it.
+    cluster.cut({(2, 0), (2, 1), (0, 2), (1, 2)})
+    for number in range(20):
+        assert cluster[0].send([b"%d" % number])
+        cluster.run_for(100 * MILLISECOND)
+    assert cluster.run_until(lambda: cluster[0].endpoint.buffered_bytes == 0)
+    cluster.heal_all()
+    assert cluster.run_until(lambda: deliveries(cluster, 2, 0) == 20 or bool(gaps(cluster)))
+    assert bool(gaps(cluster)) is (log_ms == 0)
+    if log_ms:
+        assert sum(member.endpoint.counters.frames_from_log for member in cluster.alive) > 0
+    assert cluster.run(2 * SECOND) == []
