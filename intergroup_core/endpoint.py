@@ -28,7 +28,8 @@ from intergroup_core.ids import (
 from intergroup_core.membership.process import Membership
 from intergroup_core.membership.quorum import Quorum, QuorumRecord
 from intergroup_core.membership.states import State
-from intergroup_core.ports import Archive, Control, Distances, Told
+from intergroup_core.multicast.archive import Archive
+from intergroup_core.ports import Control, Distances, Told
 from intergroup_core.timers import earliest
 from intergroup_core.wire.control import encode_control
 from intergroup_core.wire.fields import MAX_TEXT

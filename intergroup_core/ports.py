@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from intergroup_core.ids import Instant, MemberId, SiteId, Timestamp
-from intergroup_core.wire.run import Run
 
 
 class Distances(Protocol):
@@ -75,13 +74,6 @@ class Control(Protocol):
 
     def cut(self, epoch: int) -> dict[MemberId, tuple[int, Timestamp]]:
         """The most that anybody is known to have of it (T5.4.2)."""
-
-
-class Archive(Protocol):
-    """What a member delivered and still has after its buffers dropped it: its log."""
-
-    def held(self, source: MemberId, first: int, last: int) -> Sequence[Run]:
-        """Frames of a source as they were received, in order, as many of a range as are there and as is reasonable."""
 
 
 class LogFile(Protocol):

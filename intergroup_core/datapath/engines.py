@@ -22,8 +22,9 @@ from intergroup_core.effects import Effect, Multicast
 from intergroup_core.hierarchy.flat import FlatReports
 from intergroup_core.hierarchy.relayed import Waits
 from intergroup_core.ids import Instant, MemberId, Service, Timestamp, timestamp_span
+from intergroup_core.multicast.archive import Archive
 from intergroup_core.multicast.reliable import ReliableMulticast
-from intergroup_core.ports import Archive, Control, Distances
+from intergroup_core.ports import Control, Distances
 from intergroup_core.wire.control import encode_control
 from intergroup_core.wire.frames import FrameMaker
 from intergroup_core.wire.membership import Change

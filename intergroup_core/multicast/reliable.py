@@ -10,12 +10,13 @@ from random import Random
 from intergroup_core.config import HEADER_BYTES, Config
 from intergroup_core.counters import Counters
 from intergroup_core.ids import MemberId, Timestamp
+from intergroup_core.multicast.archive import Archive
 from intergroup_core.multicast.buffer import MessageBuffer
 from intergroup_core.multicast.ranges import Promise, Span, without
 from intergroup_core.multicast.reception import Reception
 from intergroup_core.multicast.repairs import RepairScheduler
 from intergroup_core.multicast.requests import RequestScheduler
-from intergroup_core.ports import Archive, Distances
+from intergroup_core.ports import Distances
 from intergroup_core.wire.exchange import Exchange, clock_at
 from intergroup_core.wire.header import MAX_SEQ
 from intergroup_core.wire.messages import KeepAlive, RepairRequest

@@ -14,7 +14,8 @@ from intergroup_core.endpoint import Endpoint
 from intergroup_core.errors import LocalProtocolError
 from intergroup_core.hierarchy.process import ControlProcess
 from intergroup_core.ids import MemberId, Service, SiteId
-from intergroup_core.ports import Archive, ConstantDistance
+from intergroup_core.multicast.archive import Archive
+from intergroup_core.ports import ConstantDistance
 from intergroup_core.runtime.control import ControlRunner
 from intergroup_core.runtime.control_sockets import ControlSockets
 from intergroup_core.runtime.home import FileStateStore, Home, chosen_home
