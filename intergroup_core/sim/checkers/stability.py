@@ -115,7 +115,9 @@ def _was_counted(history: History, dropped: _Dropped, other: Stream, late: Ints,
     elsewhere = np.where(ordinals == BEFORE_ANY, BEFORE_ANY, there.ordinals[here.views[ordinals]])
     owed: Flags = (elsewhere != BEFORE_ANY) & ~history.before_cut(other)[dropped.messages[late]]
     after_here, after_there = _following(here.views, ordinals), _following(there.views, elsewhere)
-    owed &= (after_here == after_there) | (after_here == UNKNOWN) | (after_there == UNKNOWN)
+    # Whoever went on before it was dropped had, by property 10, all that its next view owes it.
+    gone = np.append(there.positions, NEVER)[np.where(elsewhere == BEFORE_ANY, -1, elsewhere + 1)] < dropped.at[late]
+    owed &= (after_here == after_there) | (after_there == UNKNOWN) | ((after_here == UNKNOWN) & ~gone)
     if not owed.any():
         return owed
     says = counted.at(other.member.id, dropped.at[late]) & (there.positions[elsewhere] < dropped.at[late])

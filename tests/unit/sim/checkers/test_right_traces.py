@@ -151,6 +151,21 @@ def test_a_receiver_that_was_disturbed_counts_again_when_it_says_so() -> None:
     assert [violation.property for violation in check(story.trace)] == ["16 stability is true"]
 
 
+def test_one_that_had_gone_on_without_a_message_is_not_owed_it_by_who_never_follows() -> None:
+    story = Story(a_member(A), a_member(B), a_receiver(), live=True)
+    story.all_install(5, A, B)
+    story.counts(R)
+    a1 = story.sends(A, 10)
+    story.delivers(A, a1)
+    story.installs(B, 20, B, leader=int(B))
+    story.installs(R, 20, B, leader=int(B))
+    story.counts(R)
+    story.drops(A, 10)
+    story.crashes(A)
+    story.ends(B, R, senders=(B,))
+    assert check(story.trace) == []
+
+
 def test_views_by_ordered_messages_break_ties_as_messages_do() -> None:
     story = Story(a_member(A), a_member(B), a_member(C), live=True)
     for member in (A, B, C):
