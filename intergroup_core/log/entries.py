@@ -69,6 +69,8 @@ class LogEntries:
         self._maps: dict[int, memoryview] = {}
         self._segments: list[OpenedSegment] = []
         self._scans: dict[int, Scan] = {}
+        self._read_on = (-1, -1, 0)
+        """Segment, entry and offset behind the entry that was read last."""
         self.manifest: Manifest
         self.refresh()
 
@@ -155,7 +157,9 @@ class LogEntries:
     def _entries_of(self, segment: OpenedSegment, first: int, stop: int) -> Iterator[Entry]:
         file = f"{self._disk.where}/{segment_name(segment.first)}"
         data = self._mapped(segment)
-        offset = segment.index.point_of_entry(first)
+        begun, next_entry, next_offset = self._read_on
+        # Who follows a log as it grows goes on where he was; an index leads only near to a place.
+        offset = next_offset if (begun, next_entry) == (segment.first, first) else segment.index.point_of_entry(first)
         wanted = first
         while wanted < stop:
             header = header_at(data, offset)
@@ -170,8 +174,9 @@ class LogEntries:
             if header.entry > wanted:
                 raise LogDamaged(file, offset, f"entry {header.entry} stands where {wanted} should")
             if header.entry == wanted:
-                yield Entry(header, data, file, offset)
                 wanted += 1
+                self._read_on = (segment.first, wanted, offset + header.size)
+                yield Entry(header, data, file, offset)
             offset += header.size
 
     def _looked_through(self, segment: OpenedSegment) -> OpenedSegment | None:
