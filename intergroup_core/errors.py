@@ -15,6 +15,7 @@
     │   ├── RangeMalformed     what should say or carry a range of a log does not
     │   └── RangeUnavailable   a log does not hold the range that was asked for
     ├── AgentUnavailable       the site's agent cannot be started or does not answer
+    │   └── AgentGone          it ended while somebody talked with it
     ├── ChannelBroken          what came from a local process or agent is not the language they speak
     └── Backpressure           the queue to the group is full; try again when there is room
 
@@ -97,6 +98,10 @@ class RangeUnavailable(LogError):
 
 class AgentUnavailable(IntergroupError):
     """The site's agent cannot be started or does not answer."""
+
+
+class AgentGone(AgentUnavailable):
+    """The agent ended while somebody talked with it."""
 
 
 class ChannelBroken(IntergroupError):

@@ -26,6 +26,10 @@ RETAIN_SECONDS = 10.0
 """How often logs are looked at for what may go, and subscriptions said to other sites."""
 LEAVE_SECONDS = 8.0
 """How long the members may take to leave when the agent ends."""
+ENDING_SECONDS = 2.0
+"""How much longer the rest of an end may take."""
+LOOK_SECONDS = 0.02
+"""How often it is looked whether an agent that ends has ended."""
 
 
 class Daemon:
@@ -56,12 +60,7 @@ class Daemon:
     async def run(self, ready: Any = None) -> None:
         """Serve until told to stop or idle; AgentUnavailable where this site has an agent already."""
         self._directories.make()
-        if not self._lock.take():
-            raise AgentUnavailable(
-                f"this site ({self._directories.state}) has an agent already, process {self._lock.holder()}; "
-                "use that one, or end it with `intergroup agent --stop`"
-            )
-        self._lock.sign()
+        await self._take_lock()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._end, f"signal {number.name}")
@@ -84,6 +83,22 @@ class Daemon:
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.remove_signal_handler(number)
             self._lock.release()
+
+    async def _take_lock(self) -> None:
+        """An agent that is on its way out has no socket any more; until it has left its groups it is waited for."""
+        deadline = time.monotonic() + LEAVE_SECONDS + ENDING_SECONDS
+        told = False
+        while not self._lock.take():
+            if self._directories.socket.exists() or time.monotonic() > deadline:
+                raise AgentUnavailable(
+                    f"this site ({self._directories.state}) has an agent already, process {self._lock.holder()}; "
+                    "use that one, or end it with `intergroup agent --stop`"
+                )
+            if not told:
+                _log.info("waits until process %s has ended", self._lock.holder())
+                told = True
+            await asyncio.sleep(LOOK_SECONDS)
+        self._lock.sign()
 
     def stop(self) -> None:
         self._end("asked to")

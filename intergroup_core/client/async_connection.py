@@ -8,9 +8,9 @@ from os import PathLike, getpid
 from typing import Any
 
 from intergroup_core.client.channel import VERSION, Decoder, Kind, encode, failure
-from intergroup_core.client.connection import GREETING_SECONDS, READ_BYTES
+from intergroup_core.client.connection import GONE, GREETING_SECONDS, MOST_GREETINGS, READ_BYTES
 from intergroup_core.client.starting import IDLE_S, reach_agent
-from intergroup_core.errors import AgentUnavailable, ChannelBroken, IntergroupError, LocalProtocolError
+from intergroup_core.errors import AgentGone, ChannelBroken, IntergroupError, LocalProtocolError
 
 
 class AsyncConnection:
@@ -33,7 +33,16 @@ class AsyncConnection:
         idle_s: float = IDLE_S,
         advertise: str = "",
     ) -> AsyncConnection:
-        """With the site's agent, started where none is there."""
+        """With the site's agent, started where none is there; one that goes before it has answered is none."""
+        for _ in range(MOST_GREETINGS - 1):
+            with suppress(AgentGone):
+                return await cls._greeted(home, start=start, idle_s=idle_s, advertise=advertise)
+        return await cls._greeted(home, start=start, idle_s=idle_s, advertise=advertise)
+
+    @classmethod
+    async def _greeted(
+        cls, home: str | PathLike[str] | None, *, start: bool, idle_s: float, advertise: str
+    ) -> AsyncConnection:
         connected = await asyncio.to_thread(reach_agent, home, start=start, idle_s=idle_s, advertise=advertise)
         connected.setblocking(False)
         connection = cls(*await asyncio.open_unix_connection(sock=connected))
@@ -73,9 +82,7 @@ class AsyncConnection:
 
     async def _hear(self) -> None:
         decoder = Decoder()
-        gone: IntergroupError = AgentUnavailable(
-            "this site's agent has gone; what it had delivered is in its log: join again, and another is started"
-        )
+        gone: IntergroupError = AgentGone(GONE)
         try:
             while data := await self._reader.read(READ_BYTES):
                 for said in decoder.feed(data):

@@ -13,10 +13,13 @@ from typing import Any, NoReturn, Self
 
 from intergroup_core.client.channel import VERSION, Decoder, Kind, encode, failure
 from intergroup_core.client.starting import IDLE_S, reach_agent
-from intergroup_core.errors import AgentUnavailable, ChannelBroken, LocalProtocolError
+from intergroup_core.errors import AgentGone, ChannelBroken, LocalProtocolError
 
 READ_BYTES = 1 << 18
 GREETING_SECONDS = 10.0
+MOST_GREETINGS = 5
+"""Agents that may go between being reached and being greeted before that is an error."""
+GONE = "this site's agent has gone; what it had delivered is in its log: join again, and another is started"
 
 
 class Connection:
@@ -31,7 +34,7 @@ class Connection:
         self._next = 0
         self._pid = os.getpid()
         self._closed = False
-        self._gone: AgentUnavailable | None = None
+        self._gone: AgentGone | None = None
         self.agent_version: str = self.request(Kind.HELLO, [VERSION, self._pid], GREETING_SECONDS)[1]
 
     @classmethod
@@ -43,7 +46,13 @@ class Connection:
         idle_s: float = IDLE_S,
         advertise: str = "",
     ) -> Connection:
-        """With the site's agent, started where none is there."""
+        """With the site's agent, started where none is there.
+
+        The kernel still connects to one that is killed or about to end, and then nobody answers: the next one is asked.
+        """
+        for _ in range(MOST_GREETINGS - 1):
+            with suppress(AgentGone):
+                return cls(reach_agent(home, start=start, idle_s=idle_s, advertise=advertise))
         return cls(reach_agent(home, start=start, idle_s=idle_s, advertise=advertise))
 
     def request(self, kind: Kind, body: Any = None, timeout: float | None = None) -> Any:
@@ -134,7 +143,5 @@ class Connection:
 
     def _lost(self, error: OSError | None) -> NoReturn:
         self.close()
-        self._gone = AgentUnavailable(
-            "this site's agent has gone; what it had delivered is in its log: join again, and another is started"
-        )
+        self._gone = AgentGone(GONE)
         raise self._gone from error

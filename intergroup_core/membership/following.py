@@ -104,7 +104,7 @@ class Following(Repairing):
         self._leave_sent = standing.path.closing = False
         self._hopes_since = None
         sender = mine in activations
-        if not sender:
+        if not sender and mine in before:  # it went; one that has only asked to be a sender asks again
             self._wants_to_send = self._has_unsent() and self._leaving is None
         self._settled(State.SENDER if sender else State.RECEIVER, "installed", now)
 

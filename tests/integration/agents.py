@@ -48,14 +48,14 @@ def status_of(home: Path) -> dict[str, Any]:
     return found
 
 
-def until(holds: Callable[[], bool]) -> None:
-    """What only the agent notices has no event here."""
+def until(holds: Callable[[], bool], otherwise: Callable[[], object] = lambda: "") -> None:
+    """What only the agent notices has no event here; the second says what is to be told where it never does."""
     waited = threading.Event()
     for _ in range(round(PATIENCE_SECONDS / 0.02)):
         if holds():
             return
         waited.wait(0.02)
-    raise AssertionError("not in time")
+    raise AssertionError(f"not in time: {otherwise()}")
 
 
 def logs_of(home: Path) -> list[Path]:

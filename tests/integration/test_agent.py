@@ -18,6 +18,7 @@ import intergroup_core as ig
 from intergroup_core.client.channel import VERSION, Kind, encode
 from intergroup_core.client.connection import Connection
 from intergroup_core.client.directories import site_directories
+from intergroup_core.client.lock import SiteLock
 from intergroup_core.errors import AgentUnavailable
 from tests.integration.agents import QUICK, logs_of, opened, read_until, read_values, records_in, status_of, until
 from tests.integration.groups import PATIENCE_SECONDS, a_group_name, loopback
@@ -202,6 +203,42 @@ def test_a_client_and_its_agent_killed_together_leave_nothing_in_the_way(there: 
     with opened(group, home, sender=True) as next_one:
         next_one.send(b"still here", ack="delivered")
         assert read_values(next_one, 1) == [b"still here"]
+
+
+def test_a_client_that_reaches_an_agent_as_it_dies_goes_to_the_next(there: Sites) -> None:
+    directories = site_directories(there.home())
+    directories.make()
+    with socket.socket(socket.AF_UNIX) as dying:
+        dying.bind(str(directories.socket))
+        dying.listen()
+
+        def die() -> None:
+            connection, _ = dying.accept()
+            dying.close()
+            connection.close()
+
+        death = threading.Thread(target=die)
+        death.start()
+        with Connection.to_agent(there.home()) as connection:
+            assert connection.request(Kind.STATUS)["site"] == str(there.home())
+        death.join(PATIENCE_SECONDS)
+
+
+def test_who_comes_while_the_agent_leaves_its_groups_waits_for_the_next(there: Sites) -> None:
+    directories = site_directories(there.home())
+    directories.make()
+    found: list[int] = []
+
+    def come() -> None:
+        with Connection.to_agent(there.home()) as connection:
+            found.append(connection.request(Kind.STATUS)["pid"])
+
+    client = threading.Thread(target=come)
+    with SiteLock(directories.lock):  # as an agent has it that listens no more
+        client.start()
+        until(lambda: directories.output.exists() and "waits until process" in directories.output.read_text())
+    client.join(PATIENCE_SECONDS)
+    assert found == [status_of(there.home())["pid"]]
 
 
 def test_many_clients_that_come_at_once_share_one_agent(there: Sites) -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from intergroup_core.ids import Service
 from intergroup_core.sim.cluster import MILLISECOND, SECOND
-from intergroup_core.sim.live_cluster import LiveCluster
-from tests.sim.live_stories import MakeLive, all_there, follower, leader, members_by_name, views
+from intergroup_core.sim.live_cluster import LiveCluster, Seat
+from tests.sim.live_stories import MakeLive, all_there, follower, leader, members_by_name, states, views
 
 FIRST = 3
 """The seat whose crash begins the repair."""
@@ -119,3 +119,15 @@ def test_a_crash_during_a_merge(a_live_cluster: MakeLive, state: str, victim: st
     cluster.heal_all()
     assert cluster.run_until(lambda: not cluster[who].alive), f"never was in {state}"
     assert cluster.run_until(lambda: repaired(cluster, {who}))
+
+
+@pytest.mark.parametrize("moment_ms", range(50, 800, 50))
+def test_who_comes_to_send_before_a_crash_is_noticed_becomes_a_sender_without_having_data(
+    a_live_cluster: MakeLive, moment_ms: int
+) -> None:
+    cluster = all_there(a_live_cluster(seats=[Seat(name="s0", busy=0.0), Seat(name="s1", busy=0.0)]))
+    cluster.crash(1)
+    cluster.run_for(moment_ms * MILLISECOND)
+    cluster.restart(1)
+    assert cluster.run_until(lambda: states(cluster) == {"s0": "sender", "s1": "sender"}), states(cluster)
+    assert cluster.run(2 * SECOND) == []
