@@ -102,9 +102,10 @@ class MemberLog:
         """After a stimulus: how many more chunks are kept now."""
         if self._durability is Durability.DISK or self.writer.unsettled:
             self._begin_sync()
-        if self._durability is not Durability.DISK and self._kept < self.writer.appended:
-            self._kept = self.writer.flush(Durability.OS)
-            self._watcher.kept(self._kept)
+        kept = self.writer.durable if self._durability is Durability.DISK else self.writer.flush(Durability.OS)
+        if kept > self._kept:
+            self._kept = kept
+            self._watcher.kept(kept)
         return self._count()
 
     def close(self) -> None:
