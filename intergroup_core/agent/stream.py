@@ -316,6 +316,7 @@ class Stream:
             ) from None
         finally:
             self.member.close()
+            await self.log.finished()
 
     def _closed(self) -> None:
         for sending in self._senders:

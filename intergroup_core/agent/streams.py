@@ -233,6 +233,8 @@ class Streams:
                 await asyncio.gather(*(member.ended() for member in members))
         for member in members:
             member.close()
+        for stream in self:
+            await stream.log.finished()
         await self.keepers.close()
         self.close()
 

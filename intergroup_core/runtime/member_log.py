@@ -64,6 +64,7 @@ class MemberLog:
         self._syncing: asyncio.Future[None] | None = None
         self._kept = writer.appended
         self._closed = False
+        self._finished = asyncio.Event()
         self.free = free
         """Bytes that may still come before senders must wait."""
         self.changed: Callable[[], None] = lambda: None
@@ -126,6 +127,11 @@ class MemberLog:
             _log.error("a log could not be closed: %s", error)
         self._release()
         self._watcher.kept(self._kept)
+        self._finished.set()
+
+    async def finished(self) -> None:
+        """Until a closed log is let go of: a sync that was under way ends first."""
+        await self._finished.wait()
 
     def _append(self, event: Event) -> None:
         if isinstance(event, Install) and not self.writer.appended:
