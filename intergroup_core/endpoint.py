@@ -8,6 +8,8 @@ from random import Random
 from intergroup_core.config import HEADER_BYTES, Config
 from intergroup_core.counters import Counters
 from intergroup_core.datapath.engines import Beginning
+from intergroup_core.datapath.making import PathMaker
+from intergroup_core.datapath.observed import Observed
 from intergroup_core.datapath.path import DataPath
 from intergroup_core.delivery.clock import HybridClock
 from intergroup_core.delivery.outbox import Outbox, Records
@@ -15,25 +17,21 @@ from intergroup_core.delivery.undurable import Undurable
 from intergroup_core.effects import Counted, Effect, Gap, Install, Left, Multicast, SendRoom, Suspect
 from intergroup_core.errors import LocalProtocolError, NoQuorum
 from intergroup_core.ids import (
-    NO_TIMESTAMP,
     Instant,
     MemberId,
     Service,
-    Timestamp,
     View,
     ViewId,
-    format_member,
     group_tag,
 )
 from intergroup_core.membership.process import Membership
 from intergroup_core.membership.quorum import Quorum, QuorumRecord
 from intergroup_core.membership.states import State
 from intergroup_core.multicast.archive import Archive
-from intergroup_core.ports import Control, Distances, Told
+from intergroup_core.ports import Control, Distances
 from intergroup_core.timers import earliest
 from intergroup_core.wire.control import encode_control
 from intergroup_core.wire.fields import MAX_TEXT
-from intergroup_core.wire.frames import FrameMaker
 from intergroup_core.wire.header import MAX_STORED_BYTES
 from intergroup_core.wire.hierarchy import HIERARCHY_MESSAGES
 from intergroup_core.wire.keeping import KEEPING_MESSAGES
@@ -45,7 +43,7 @@ from intergroup_core.wire.run import Run
 MILLISECOND = 1_000_000
 
 
-class Endpoint:
+class Endpoint(Observed):
     """A member of one group: in a view that is given and stays, or, without one, in whatever views the group has.
 
     A `uu` receiver takes part in nothing: it delivers what arrives.
@@ -86,9 +84,7 @@ class Endpoint:
         self._counted = counted
         self._config = config
         self._clock = clock
-        self._distances = distances
         self._rng = rng
-        self._recovered = recovered
         self._sources = sources
         self._tag = group_tag(group)
         self._effects: list[Effect] = []
@@ -97,8 +93,23 @@ class Endpoint:
         self._site = site
         self._control = control
         self._record = record
-        self._archive = archive
         self._undurable = Undurable() if logged and service is not Service.UU else None
+        self._paths = PathMaker(
+            tag=self._tag,
+            service=service,
+            config=config,
+            clock=clock,
+            distances=distances,
+            rng=rng,
+            counters=self.counters,
+            effects=self._effects,
+            chosen=sources,
+            outbox=self._outbox,
+            control=control,
+            undurable=self._undurable,
+            archive=archive,
+            recovered=recovered,
+        )
         self._told_counted = False
         self.beginning: Beginning | None = None
         """Where the stream of this incarnation starts, once that is known; in a view that stays it is the view."""
@@ -107,31 +118,15 @@ class Endpoint:
 
     # Where the data goes
 
-    def _maker(self, view_tag: int) -> FrameMaker:
-        return FrameMaker(self._tag, self.me, view_tag, self._config.group.frame_bytes)
-
     def _make_path(self, beginning: Beginning, *, sends: bool, live: bool) -> DataPath:
-        return DataPath(
-            me=self.me,
-            maker=self._maker(beginning.view_tag),
-            service=self.service,
-            config=self._config,
-            clock=self._clock,
-            distances=self._distances,
-            rng=self._rng,
-            counters=self.counters,
-            effects=self._effects,
-            beginning=beginning,
+        membership = self._membership
+        return self._paths.path(
+            self.me,
+            beginning,
             sends=sends,
             live=live,
-            chosen=self._sources,
-            outbox=self._outbox,
-            control=self._control if live else None,
-            undurable=self._undurable,
-            archive=self._archive,
-            recovered=self._recovered,
-            changed=self._membership.changed if self._membership is not None else None,
-            held_back=self._membership.held_back if self._membership is not None else None,
+            changed=membership.changed if membership is not None else None,
+            held_back=membership.held_back if membership is not None else None,
         )
 
     def _path_in(self, view: View, activations: Mapping[MemberId, int]) -> DataPath:
@@ -205,7 +200,7 @@ class Endpoint:
             self.counters.drop("too large to say")
             return
         tag = self._path.view_tag if self._path is not None else 0
-        frame = self._maker(tag).single(kind, 0, 0, body)
+        frame = self._paths.frames(self.me, tag).single(kind, 0, 0, body)
         self.counters.membership_sent += 1
         self.counters.membership_bytes_sent += len(frame)
         self._effects.append(Multicast(frame, len(frame)))
@@ -449,89 +444,3 @@ class Endpoint:
         if counted is not self._told_counted:
             self._told_counted = counted
             self._effects.append(Counted(counted))
-
-    # What the shell may ask
-
-    @property
-    def view(self) -> View | None:
-        """The view installed last."""
-        return self._fixed if self._membership is None else self._membership.view
-
-    @property
-    def state(self) -> str:
-        """Of the membership protocol."""
-        if self._membership is not None:
-            return self._membership.state.value
-        return "fixed" if self._fixed is not None else State.RECEIVER.value
-
-    @property
-    def permission(self) -> tuple[str, int] | None:
-        """The view in which this sender may send, and its number among those that had a quorum (M11)."""
-        membership = self._membership
-        if membership is None or membership.state is not State.SENDER or not membership.standing.quorum.may_send:
-            return None
-        view = membership.view
-        return None if view is None else (str(view.id), membership.standing.quorum.number)
-
-    @property
-    def receivers(self) -> dict[MemberId, str]:
-        """Receivers that this member knows to be there, by name where it heard one."""
-        if self._path is None or self._membership is None:
-            return {}
-        names = self._path.reports.names
-        return {member: names.get(member, format_member(member)) for member in self._path.reports.receivers}
-
-    def told(self, now: Instant) -> Told | None:
-        """What the hierarchy says of the group: how many are waited for, what they all have, who is the slowest."""
-        if self._control is None or self._path is None or self._membership is None:
-            return None
-        return self._control.told(self._path.epochs, now.mono)
-
-    def roll(self, now: Instant) -> tuple[str, ...]:
-        """Names of sites in the group that the hierarchy has heard of."""
-        return self._control.roll(now.mono) if self._control is not None else ()
-
-    @property
-    def acknowledged(self) -> Timestamp:
-        """Everything at or below is delivered here."""
-        return self._path.acknowledged if self._path is not None else NO_TIMESTAMP
-
-    @property
-    def stable(self) -> Timestamp:
-        """Everything at or below is delivered at every counted member."""
-        return self._path.stable if self._path is not None else NO_TIMESTAMP
-
-    @property
-    def is_sender(self) -> bool:
-        if self._membership is not None:
-            return self._membership.standing.is_sender()
-        return self._path is not None and self._path.sender is not None
-
-    @property
-    def send_room(self) -> int:
-        """Bytes the send queue still takes."""
-        return self._outbox.free if self._fixed is None or self.is_sender else 0
-
-    @property
-    def unsent_bytes(self) -> int:
-        """Bytes taken from the application and not yet sent."""
-        return self._outbox.bytes
-
-    @property
-    def unsent_records(self) -> int:
-        """Records taken from the application that no message has yet."""
-        return self._outbox.records
-
-    @property
-    def buffered_bytes(self) -> int:
-        """Bytes kept because not every counted member has them."""
-        return self._path.buffered_bytes if self._path is not None else 0
-
-    @property
-    def most_buffered_bytes(self) -> int:
-        return self._path.most_buffered_bytes if self._path is not None else 0
-
-    @property
-    def slowest(self) -> MemberId | None:
-        """The member whose room ends this sender's window first."""
-        return self._path.reports.slowest() if self._path is not None else None

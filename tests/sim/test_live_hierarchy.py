@@ -43,7 +43,7 @@ def distance_errors(cluster: LiveCluster) -> list[float]:
         for other in cluster.alive:
             if one is not other and other.sender:
                 true = cluster.network.delay(one.index, other.index)
-                found.append(abs(one.endpoint._distances.to(other.id) - true) / true)
+                found.append(abs(one.endpoint._paths._distances.to(other.id) - true) / true)
     return found
 
 
