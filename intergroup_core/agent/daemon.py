@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import os
 import signal
@@ -22,8 +23,10 @@ from intergroup_core.version import VERSION
 
 _log = logging.getLogger(__name__)
 
-RETAIN_SECONDS = 10.0
-"""How often logs are looked at for what may go, and subscriptions said to other sites."""
+RETAIN_SECONDS = 2.0
+"""How often logs are looked at for what may go."""
+SAY_AGAIN = 5
+"""Of these times subscriptions are said to other sites again."""
 LEAVE_SECONDS = 8.0
 """How long the members may take to leave when the agent ends."""
 ENDING_SECONDS = 2.0
@@ -131,7 +134,8 @@ class Daemon:
             self._idle = loop.call_later(self._idle_s, self._end, f"nobody was here for {self._idle_s:g} s")
 
     async def _retain(self) -> None:
-        while True:
+        for number in itertools.count(1):
             await asyncio.sleep(RETAIN_SECONDS)
             self._streams.retain()
-            self._streams.subscriptions.say_again()
+            if number % SAY_AGAIN == 0:
+                self._streams.subscriptions.say_again()

@@ -125,7 +125,7 @@ class History:
         if live.stop == live.first:
             return None
         if live.manifest.after is None and self._stream.service is Service.RSO:
-            return self._stream.begun_behind
+            return self._stream.beginning.seqs
         begin: RangeCut = part_of(live).begin
         return begin
 
@@ -152,7 +152,7 @@ class History:
         for end in sorted(ends, key=cut_timestamp):
             if end != cut and await self._fetched(connection, cut, end):
                 if isinstance(end, SourceCut) and end is stop:
-                    self._stream.begins_after(end)
+                    self._stream.beginning.follows(end)
                 return True
         return False
 
@@ -188,4 +188,4 @@ class History:
 
     def _continues_alone(self, cut: RangeCut) -> bool:
         """Who begins alone from a log goes on with its lineage: nobody else has anything behind the cut."""
-        return self._stream.continue_from(cut)
+        return self._stream.beginning.continues(cut)

@@ -14,6 +14,9 @@ from intergroup_core.site_settings import LogConfig
 
 _log = logging.getLogger(__name__)
 
+LOOK_NS = 60_000_000_000
+"""How often it is looked at how old they are."""
+
 
 @dataclass(frozen=True, slots=True)
 class OldPart:
@@ -29,13 +32,20 @@ class OldParts:
 
     def __init__(self, store: StreamStore) -> None:
         self._store = store
+        self._looked: dict[tuple[str, Service], int] = {}
 
     def retain(
         self, group: str, service: Service, limits: LogConfig, at: Instant, *, live: int | None, live_bytes: int
     ) -> int:
         """Remove the oldest that are beyond a limit; how many. The part with the id `live` is not touched."""
+        disks = self._store.parts(group, service)
+        looked = self._looked.get((group, service))
+        few = live_bytes + sum(disk.bytes_used() for disk in disks) <= limits.retention_bytes
+        if few and looked is not None and at.mono - looked < LOOK_NS:
+            return 0  # to see how old they are they have to be opened
+        self._looked[group, service] = at.mono
         oldest = timestamp_at(max(0, at.wall - round(limits.retention_s * 1e9)))
-        parts = [part for part in map(self._part, self._store.parts(group, service)) if part and part.log != live]
+        parts = [part for part in map(self._part, disks) if part and part.log != live]
         total = live_bytes + sum(part.size for part in parts)
         removed = 0
         for part in sorted(parts, key=lambda part: part.last_timestamp):
@@ -56,7 +66,7 @@ class OldParts:
         try:
             reader = LogReader(disk)
             highest = reader.segments[-1].index.totals.highest if reader.segments else 0
-            return OldPart(reader.manifest.log, sum(disk.size(name) for name in disk.names()), highest)
+            return OldPart(reader.manifest.log, disk.bytes_used(), highest)
         except IntergroupError as error:
             _log.warning("a part in %s cannot be read: %s", disk.where, error)
             return None

@@ -9,6 +9,9 @@ from enum import Enum
 
 from intergroup_core.errors import LocalProtocolError
 
+MAX_MARKS = 10_000
+"""Places in a log whose distance from its end is known."""
+
 
 class SlowReader(Enum):
     """What becomes of a reader that falls behind."""
@@ -71,6 +74,9 @@ class Lengths:
         else:
             self._stops.append(stop)
             self._totals.append(self._totals[-1] + nbytes)
+            if len(self._stops) > MAX_MARKS:
+                # Who is so far behind is told less exactly.
+                del self._stops[1:-1:2], self._totals[1:-1:2]
 
     def behind(self, entry: int) -> int:
         """Bytes of the entries from this one on; of older ones than are known, as many as are known."""

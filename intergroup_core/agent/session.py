@@ -9,9 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
-from intergroup_core.agent.history import Live
 from intergroup_core.agent.plannable import read_level_of
-from intergroup_core.agent.reading import Reading
+from intergroup_core.agent.readings import Readings
 from intergroup_core.agent.requests import (
     OpenRequest,
     SendRequest,
@@ -20,13 +19,11 @@ from intergroup_core.agent.requests import (
     open_request,
     send_request,
     service_of,
-    slow_reader_of,
 )
 from intergroup_core.agent.sending import Ack, Sending
 from intergroup_core.agent.stream import Stream
 from intergroup_core.agent.streams import Streams
 from intergroup_core.client.channel import VERSION, Kind, Said, encode, encode_failure
-from intergroup_core.client.following import EARLIEST, listed_bound
 from intergroup_core.errors import (
     Backpressure,
     ChannelBroken,
@@ -36,7 +33,6 @@ from intergroup_core.errors import (
     MemberEnded,
 )
 from intergroup_core.ids import Service, format_member
-from intergroup_core.log.cut import EntryCut
 from intergroup_core.log.cut_codec import cut_of_list, listed_cut
 from intergroup_core.runtime.clock import now
 from intergroup_core.runtime.roster import roster_of
@@ -70,7 +66,7 @@ class Session:
         self._status = status
         self._stop = stop
         self._handles: dict[int, Handle] = {}
-        self._readings: dict[int, tuple[Stream, Reading]] = {}
+        self._readings = Readings(streams)
         self._unsent_bytes = 0
         self.pid = 0
         self.greeted = False
@@ -101,11 +97,11 @@ class Session:
             case Kind.FLUSH:
                 return await self._flush(said.body)
             case Kind.SUBSCRIBE:
-                return self._subscribe(said.number, said.body)
+                return self._readings.subscribe(self.pid, said.number, said.body)
             case Kind.NEXT:
-                return await self._next(said.body)
+                return await self._readings.next(said.body)
             case Kind.HISTORY:
-                return await self._history(said.body)
+                return await self._readings.history(said.body)
             case Kind.HEAD:
                 return self._head(said.body)
             case Kind.KEEP:
@@ -223,38 +219,6 @@ class Session:
         if ack is Ack.DELIVERED and handle.stream.service is Service.UU:
             raise ConfigError("delivery uu promises nothing of what it delivers; ask for ack sent, or use rso or rto")
 
-    def _subscribe(self, number: int, body: Any) -> Any:
-        match body:
-            case [str(group), str(delivery), str(policy), bool(latest)]:
-                if len(self._readings) >= MAX_HANDLES:
-                    raise LocalProtocolError(f"this client reads {MAX_HANDLES} streams; close one first")
-                stream = self._streams.there(group, service_of(delivery))
-                if not latest and stream.service is Service.UU:
-                    raise ConfigError(
-                        "what uu delivered is in no order to start in; start at the latest, or use rto or rso"
-                    )
-                reading = stream.read(self.pid, slow_reader_of(policy), latest=latest)
-                self._readings[number] = stream, reading
-                return {"handle": number, "path": str(stream.directory), "entry": reading.entry}
-        raise ChannelBroken(f"a request to read is not understood: {body!r:.100}")
-
-    async def _next(self, body: Any) -> Any:
-        match body:
-            case [int(number), int(entry)] if number in self._readings:
-                stream, reading = self._readings[number]
-                skips = reading.skips
-                await stream.next(reading, entry)
-                failure = stream.member.failure
-                return {
-                    "entry": reading.entry,
-                    "stop": stream.log.kept,
-                    "skipped": reading.skips > skips,
-                    "ended": stream.ended or number not in self._readings,
-                    "failure": str(failure) if failure is not None else None,
-                    "id": format_member(stream.member.endpoint.me),
-                }
-        raise ChannelBroken(f"a reader did not say how far it is: {body!r:.100}")
-
     def _head(self, body: Any) -> Any:
         match body:
             case [int(number), level]:
@@ -282,32 +246,11 @@ class Session:
         stream = self._streams.keep(wanted.group, wanted.service, wanted.config)
         return {"name": stream.name, "path": str(stream.directory)}
 
-    async def _history(self, body: Any) -> Any:
-        match body:
-            case [int(number), where] if number in self._readings:
-                stream, reading = self._readings[number]
-                history = self._streams.history(stream)
-                cut = await history.earliest() if where == EARLIEST else cut_of_list(where)
-                if cut is None or isinstance(cut, EntryCut):
-                    return {"live": reading.entry}
-                step = await history.behind(cut)
-                if isinstance(step, Live):
-                    return {"live": step.entry}
-                return {
-                    "path": str(step.path),
-                    "start": listed_bound(step.start),
-                    "stop": listed_bound(step.stop),
-                    "reached": listed_cut(step.reached),
-                }
-        raise ChannelBroken(f"a reader did not say from where: {body!r:.100}")
-
     async def _close(self, body: Any) -> Any:
         match body:
             case [int(number), float() | int() as seconds]:
-                if number in self._readings:
-                    stream, reading = self._readings.pop(number)
-                    stream.end_reading(reading)
-                    return {"stop": stream.log.kept}
+                if (stop := self._readings.close(number)) is not None:
+                    return {"stop": stop}
                 handle = self._handle(number)
                 del self._handles[number]
                 await self._release(handle, float(seconds))
@@ -345,8 +288,7 @@ class Session:
 
     async def end(self) -> None:
         """The client is gone: nobody waits for it any more."""
-        for stream, reading in self._readings.values():
-            stream.end_reading(reading)
+        self._readings.end()
         handles, self._handles = list(self._handles.values()), {}
         for handle in handles:
             try:

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from intergroup_core.agent.beginning import LogBeginning
 from intergroup_core.agent.plannable import Heads, ReadLevel
 from intergroup_core.agent.reading import Lengths, Reading, SlowReader
+from intergroup_core.agent.retention import StreamRetention
 from intergroup_core.agent.sending import Sending
 from intergroup_core.config import Config
-from intergroup_core.effects import Gap, Install
-from intergroup_core.errors import LogError, MemberEnded
-from intergroup_core.ids import MemberId, Service
-from intergroup_core.log.cut import Cut, OrderCut, SourceCut
+from intergroup_core.effects import Gap
+from intergroup_core.errors import MemberEnded
+from intergroup_core.ids import Service
+from intergroup_core.log.cut import Cut
 from intergroup_core.log.entry import ENTRY_BYTES
-from intergroup_core.log.manifest import SealedSegment
-from intergroup_core.log.part import cut_timestamp
-from intergroup_core.log.reader import LogReader
-from intergroup_core.log.retention import Limits, removable
 from intergroup_core.log.writer import Durability, LogWriter
-from intergroup_core.runtime.clock import now
 from intergroup_core.runtime.disk import FileDisk
 from intergroup_core.runtime.inbox import Event
 from intergroup_core.runtime.member import Member
@@ -32,9 +28,6 @@ from intergroup_core.runtime.subscription_store import Subscription
 from intergroup_core.wire.chunk import Chunk
 
 _log = logging.getLogger(__name__)
-
-MAX_MEMBER = (1 << 64) - 1
-"""Behind everybody's messages of one timestamp."""
 
 Opener = Callable[[MemberLog, Callable[[], None]], Member]
 """Opens the member whose log this is; the second is called when the member is closed."""
@@ -55,16 +48,12 @@ class Stream:
         self._senders: list[Sending] = []
         self._grown = 0
         self._look_at = config.log.segment_bytes
-        self._done: int | None = None
+        self._retention = StreamRetention(service, config.log, writer, disk)
         self._refusal = ""
         self._crowded = False
-        self._tasks: set[asyncio.Task[None]] = set()
         durability = Durability[config.log.durability.upper()]
-        self._begun_with: Install | None = None
-        self._begun_behind: SourceCut | None = None
-        self._behind: OrderCut | None = None
+        self.beginning = LogBeginning(service, writer)
         self.heads = Heads(service, writer.manifest.log)
-        self._began_alone = self._continued = False
         self._watching: set[asyncio.Future[None]] = set()
         self.log = MemberLog(
             writer,
@@ -72,7 +61,7 @@ class Stream:
             self,
             free=config.network.app_queue_bytes,
             release=disk.close,
-            begins_behind=self._begins_behind,
+            begins_behind=lambda install: self.beginning.begins(install, self.member.endpoint),
         )
         self.member = open_member(self.log, self._closed)
         self.sending = Sending(self.member)
@@ -102,43 +91,6 @@ class Stream:
             pass
         finally:
             self._watching.discard(waiter)
-
-    def continue_from(self, cut: OrderCut | SourceCut) -> bool:
-        """Say that the log goes on from where an older one ends, where its member began the group anew and alone."""
-        begun = self._begun_with
-        if begun is None or self._continued or self._writer.syncing:
-            return False
-        if not self._began_alone or begun.view.id.start <= cut_timestamp(cut):
-            return False
-        self._writer.bound(after=cut)
-        self._continued = True
-        return True
-
-    @property
-    def begun_behind(self) -> SourceCut | None:
-        """In `rso`: what senders had sent before the log begins; it says nothing of those that were gone by then."""
-        return self._begun_behind
-
-    def begins_after(self, cut: SourceCut) -> None:
-        """Say behind what the log begins, once that is known of all senders there were."""
-        if self._writer.manifest.after is None and not self._writer.syncing:
-            self._writer.bound(after=cut)
-
-    def _begins_behind(self, install: Install) -> OrderCut | None:
-        """A member that comes into a view in its midst has nothing of what was before."""
-        beginning = self.member.endpoint.beginning
-        self._begun_with = install
-        if beginning is not None:
-            seqs = {source: first - 1 for source, first in beginning.activations.items()}
-            self._begun_behind = SourceCut(seqs, install.view.id)
-        me = self.member.endpoint.me
-        if beginning is None or install.view.id.start >= beginning.position:
-            self._began_alone = install.view.members == (me,)
-            if self.service is Service.RTO:  # the view itself is the first thing here
-                self._writer.bound(after=OrderCut(install.view.id.start - 1, MemberId(MAX_MEMBER)))
-            return None
-        self._behind = OrderCut(beginning.position, MemberId(MAX_MEMBER), install.view.id)
-        return self._behind
 
     def check(self) -> None:
         """Refuse to go on with a member that is out of its group."""
@@ -202,7 +154,7 @@ class Stream:
     # What the log says
 
     def appended(self, entry: int, event: Event) -> None:
-        self.heads.appended(entry, event, self._behind if not entry else None)
+        self.heads.appended(entry, event, self.beginning.behind if not entry else None)
         self._grown += ENTRY_BYTES
         if isinstance(event, Chunk):
             self._grown += event.nbytes
@@ -256,51 +208,12 @@ class Stream:
         return reading.policy is SlowReader.BLOCK and behind > self.config.log.reader_bytes // 2
 
     def retain(self, subscriptions: Sequence[Subscription] | None) -> None:
-        """Remove what is beyond the limits and what nobody who is here still reads.
-
-        With `log.release`, also what all named subscriptions are done with, where there are any.
-        """
-        log = self.config.log
-        if subscriptions is not None:
-            self._done = self._done_entry(subscriptions) if log.release else None
-        limits = Limits(bytes=log.retention_bytes, age_ns=round(log.retention_s * 1e9))
-        floor = min((reading.entry for reading in self._readings), default=None)
+        """Remove what is beyond the limits and what nobody who is here still reads."""
         if self._writer.syncing or self.ended:
             return
-        try:
-            gone = removable(
-                self._writer.manifest.sealed,
-                limits=limits,
-                now=now(),
-                active_bytes=self._writer.active.totals.size,
-                floor=floor,
-            )
-            self._writer.remove(max(gone, self._released(floor), key=len))
-        except LogError as error:
-            _log.error("the log in %s could not be cut back: %s", self._disk.where, error)
-        # Only what a reader holds is worth waiting for: the rest goes by itself.
-        kept = self._writer.manifest.sealed
-        held = floor is not None and bool(kept) and kept[0].stop > floor
-        self._crowded = held and self._writer.size > limits.bytes + log.segment_bytes
+        floor = min((reading.entry for reading in self._readings), default=None)
+        self._crowded = self._retention.retain(floor, subscriptions)
         self._changed()
-
-    def _released(self, floor: int | None) -> tuple[SealedSegment, ...]:
-        """Sealed segments that every subscription and every reader is done with."""
-        if self._done is None:
-            return ()
-        upto = self._done if floor is None else min(self._done, floor)
-        return tuple(itertools.takewhile(lambda segment: segment.stop <= upto, self._writer.manifest.sealed))
-
-    def _done_entry(self, subscriptions: Sequence[Subscription]) -> int | None:
-        """The entry below which all subscriptions are done; None where there are none, or one is not in this log."""
-        cuts = [each.cut for each in subscriptions]
-        if not cuts or self.service is not Service.RTO:
-            return None
-        try:
-            reader = LogReader(FileDisk(self.directory))
-            return min(reader.place_of(cut).entry for cut in cuts if isinstance(cut, OrderCut))
-        except LogError:
-            return None
 
     # How it ends
 

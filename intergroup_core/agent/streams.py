@@ -11,6 +11,7 @@ from typing import Any
 
 from intergroup_core.agent.history import History, Step
 from intergroup_core.agent.keepers import Keepers
+from intergroup_core.agent.members import Members
 from intergroup_core.agent.old_parts import OldParts
 from intergroup_core.agent.sending import Sending
 from intergroup_core.agent.stream import Stream
@@ -25,12 +26,9 @@ from intergroup_core.log.recovery import Cut as TornEnd
 from intergroup_core.log.stream import StreamReader
 from intergroup_core.log.writer import Durability, open_log
 from intergroup_core.runtime.clock import now
-from intergroup_core.runtime.disk import FileDisk
-from intergroup_core.runtime.inbox import Event
 from intergroup_core.runtime.log_archive import LogArchive
 from intergroup_core.runtime.member import Member
 from intergroup_core.runtime.member_log import MemberLog
-from intergroup_core.runtime.site import Network, SiteRunner, network_of
 from intergroup_core.runtime.stream_store import StreamStore
 from intergroup_core.runtime.subscription_store import SubscriptionStore
 from intergroup_core.site_settings import LogConfig
@@ -53,8 +51,7 @@ class Streams:
         self._name = name
         self._directories = directories
         self._clock = HybridClock()
-        self._runners: dict[Network, SiteRunner] = {}
-        self._taken: set[tuple[Network, str]] = set()
+        self._members = Members(name, directories, self._clock)
         self._streams: dict[Key, Stream] = {}
         self._named: dict[tuple[Key, str], Sending] = {}
         self._lingering: set[asyncio.Task[None]] = set()
@@ -139,7 +136,12 @@ class Streams:
     def kept(self) -> list[dict[str, Any]]:
         """What is on this site's disk, of streams that are open and of others."""
         return [
-            {"group": group, "delivery": service.value, "parts": len(parts), "bytes": sum(map(_bytes_in, parts))}
+            {
+                "group": group,
+                "delivery": service.value,
+                "parts": len(parts),
+                "bytes": sum(part.bytes_used() for part in parts),
+            }
             for group, service in self._store.streams()
             for parts in [self._store.parts(group, service)]
         ]
@@ -236,11 +238,7 @@ class Streams:
         for stream in self:
             await stream.log.finished()
         await self.keepers.close()
-        self.close()
-
-    def close(self) -> None:
-        for runner in self._runners.values():
-            runner.close()
+        self._members.close()
 
     def _opened(self, group: str, service: Service, name: str, config: Config, *, sender: bool) -> Stream:
         disk = self._store.create_part(group, service, timestamp_at(now().wall))
@@ -252,7 +250,7 @@ class Streams:
             )
 
             def open_member(member_log: MemberLog, closed: Callable[[], None]) -> Member:
-                return self._open_member(
+                return self._members.open(
                     group,
                     service,
                     name,
@@ -272,66 +270,8 @@ class Streams:
 
     def _open_sender(self, stream: Stream, name: str) -> Member:
         service = Service.RTO if stream.service is Service.UU else stream.service
-        return self._open_member(stream.group, service, name, stream.config, sender=True)
-
-    def _open_member(
-        self,
-        group: str,
-        service: Service,
-        name: str,
-        config: Config,
-        *,
-        sender: bool,
-        log: MemberLog | None = None,
-        archive: LogArchive | None = None,
-        on_closed: Callable[[], None] | None = None,
-    ) -> Member:
-        """A site speaks for one member of a group in the hierarchy; a second one there speaks for itself."""
-        network = network_of(config)
-        taken = (network, group)
-        own = taken in self._taken
-        if own:
-            runner = SiteRunner(name, self._directories.state, clock=self._clock)
-        elif (found := self._runners.get(network)) is not None:
-            runner = found
-        else:
-            runner = self._runners[network] = SiteRunner(self._name, self._directories.state, clock=self._clock)
-
-        def closed() -> None:
-            if own:
-                runner.close()
-            else:
-                self._taken.discard(taken)
-            if on_closed is not None:
-                on_closed()
-
-        try:
-            member = runner.open(
-                group=group,
-                service=service,
-                config=config,
-                sender=sender,
-                name=name,
-                on_event=_nothing,
-                on_closed=closed,
-                log=log,
-                archive=archive,
-            )
-        except BaseException:
-            if own:
-                runner.close()
-            raise
-        self._taken.add(taken)
-        return member
-
-
-def _bytes_in(part: FileDisk) -> int:
-    return sum(part.size(name) for name in part.names())
+        return self._members.open(stream.group, service, name, stream.config, sender=True)
 
 
 def _cut_words(cut: TornEnd) -> tuple[str, int, int]:
     return cut.file, cut.offset, cut.removed_bytes
-
-
-def _nothing(event: Event) -> None:
-    """The log has it; who wants it reads it there."""

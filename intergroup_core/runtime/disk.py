@@ -7,7 +7,7 @@ import fcntl
 import mmap
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from intergroup_core.errors import ConfigError, DiskFull, LogError
@@ -48,6 +48,15 @@ class FileDisk:
     def names(self) -> list[str]:
         with explained("list", self._directory):
             return [entry.name for entry in os.scandir(self._directory) if entry.is_file()]
+
+    def bytes_used(self) -> int:
+        """Of all files, some of which may come or go meanwhile."""
+        used = 0
+        with explained("list", self._directory):
+            for entry in os.scandir(self._directory):
+                with suppress(FileNotFoundError):
+                    used += entry.stat().st_size
+        return used
 
     def size(self, name: str) -> int:
         with explained("look at", self._directory / name):

@@ -1,0 +1,57 @@
+"""Where the log of a member begins in the order, and what is said of that."""
+
+from __future__ import annotations
+
+from intergroup_core.effects import Install
+from intergroup_core.endpoint import Endpoint
+from intergroup_core.ids import MemberId, Service
+from intergroup_core.log.cut import OrderCut, SourceCut
+from intergroup_core.log.part import cut_timestamp
+from intergroup_core.log.writer import LogWriter
+
+MAX_MEMBER = (1 << 64) - 1
+"""Behind everybody's messages of one timestamp."""
+
+
+class LogBeginning:
+    """Who comes into the midst of a view has nothing of what was before; who begins a group may go on with its log."""
+
+    def __init__(self, service: Service, writer: LogWriter) -> None:
+        self._service = service
+        self._writer = writer
+        self._install: Install | None = None
+        self._alone = self._continued = False
+        self.behind: OrderCut | None = None
+        """What the log begins behind, where that is in the midst of a view."""
+        self.seqs: SourceCut | None = None
+        """What senders had sent before the log begins; it says nothing of those that were gone by then."""
+
+    def begins(self, install: Install, endpoint: Endpoint) -> OrderCut | None:
+        """The first view is there: what the log begins behind, None where it begins with the view."""
+        self._install = install
+        beginning = endpoint.beginning
+        if beginning is not None:
+            seqs = {source: first - 1 for source, first in beginning.activations.items()}
+            self.seqs = SourceCut(seqs, install.view.id)
+        if beginning is None or install.view.id.start >= beginning.position:
+            self._alone = install.view.members == (endpoint.me,)
+            if self._service is Service.RTO:
+                self._writer.bound(after=OrderCut(install.view.id.start - 1, MemberId(MAX_MEMBER)))
+            return None
+        self.behind = OrderCut(beginning.position, MemberId(MAX_MEMBER), install.view.id)
+        return self.behind
+
+    def continues(self, cut: OrderCut | SourceCut) -> bool:
+        """Say that the log goes on from where an older one ends, where its member began the group anew and alone."""
+        if self._install is None or self._continued or self._writer.syncing:
+            return False
+        if not self._alone or self._install.view.id.start <= cut_timestamp(cut):
+            return False
+        self._writer.bound(after=cut)
+        self._continued = True
+        return True
+
+    def follows(self, cut: SourceCut) -> None:
+        """Say behind what the log begins, once that is known of all senders there were."""
+        if self._writer.manifest.after is None and not self._writer.syncing:
+            self._writer.bound(after=cut)

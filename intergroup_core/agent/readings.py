@@ -1,0 +1,89 @@
+"""What one client reads: how far it is in each stream, and how to go on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from intergroup_core.agent.history import Live
+from intergroup_core.agent.reading import Reading
+from intergroup_core.agent.requests import service_of, slow_reader_of
+from intergroup_core.agent.stream import Stream
+from intergroup_core.agent.streams import Streams
+from intergroup_core.client.following import EARLIEST, listed_bound
+from intergroup_core.errors import ChannelBroken, ConfigError, LocalProtocolError
+from intergroup_core.ids import Service, format_member
+from intergroup_core.log.cut import EntryCut
+from intergroup_core.log.cut_codec import cut_of_list, listed_cut
+
+MAX_READINGS = 1_000
+
+
+class Readings:
+    """The readers of one session, by the number of the request that began each."""
+
+    def __init__(self, streams: Streams) -> None:
+        self._streams = streams
+        self._readings: dict[int, tuple[Stream, Reading]] = {}
+
+    def close(self, number: int) -> int | None:
+        """End a reader; up to where the log is kept, None where there is no such reader."""
+        if number not in self._readings:
+            return None
+        stream, reading = self._readings.pop(number)
+        stream.end_reading(reading)
+        return stream.log.kept
+
+    def end(self) -> None:
+        for number in list(self._readings):
+            self.close(number)
+
+    def subscribe(self, pid: int, number: int, body: Any) -> Any:
+        match body:
+            case [str(group), str(delivery), str(policy), bool(latest)]:
+                if len(self._readings) >= MAX_READINGS:
+                    raise LocalProtocolError(f"this client reads {MAX_READINGS} streams; close one first")
+                stream = self._streams.there(group, service_of(delivery))
+                if not latest and stream.service is Service.UU:
+                    raise ConfigError(
+                        "what uu delivered is in no order to start in; start at the latest, or use rto or rso"
+                    )
+                reading = stream.read(pid, slow_reader_of(policy), latest=latest)
+                self._readings[number] = stream, reading
+                return {"handle": number, "path": str(stream.directory), "entry": reading.entry}
+        raise ChannelBroken(f"a request to read is not understood: {body!r:.100}")
+
+    async def next(self, body: Any) -> Any:
+        match body:
+            case [int(number), int(entry)] if number in self._readings:
+                stream, reading = self._readings[number]
+                skips = reading.skips
+                await stream.next(reading, entry)
+                failure = stream.member.failure
+                return {
+                    "entry": reading.entry,
+                    "stop": stream.log.kept,
+                    "skipped": reading.skips > skips,
+                    "ended": stream.ended or number not in self._readings,
+                    "failure": str(failure) if failure is not None else None,
+                    "id": format_member(stream.member.endpoint.me),
+                }
+        raise ChannelBroken(f"a reader did not say how far it is: {body!r:.100}")
+
+    async def history(self, body: Any) -> Any:
+        match body:
+            case [int(number), where] if number in self._readings:
+                stream, reading = self._readings[number]
+                history = self._streams.history(stream)
+                cut = await history.earliest() if where == EARLIEST else cut_of_list(where)
+                if cut is None or isinstance(cut, EntryCut):
+                    return {"live": reading.entry}
+                step = await history.behind(cut)
+                if isinstance(step, Live):
+                    return {"live": step.entry}
+                return {
+                    "path": str(step.path),
+                    "start": listed_bound(step.start),
+                    "stop": listed_bound(step.stop),
+                    "reached": listed_cut(step.reached),
+                }
+        raise ChannelBroken(f"a reader did not say from where: {body!r:.100}")
