@@ -11,37 +11,43 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 
 import numpy as np
 
+from intergroup_core.agent.stream import Stream
 from intergroup_core.benchmarks.channel import Fields, parse_line, say
 from intergroup_core.benchmarks.loss import LossyListener
 from intergroup_core.benchmarks.tally import Tally
 from intergroup_core.config import Config
-from intergroup_core.ids import MemberId, Service, Timestamp, View, ViewId, wall_us
+from intergroup_core.ids import MemberId, Service, Timestamp, View, ViewId, timestamp_at, wall_us
+from intergroup_core.log.writer import Durability, open_log
 from intergroup_core.runtime.inbox import Event
 from intergroup_core.runtime.listener import Listener
 from intergroup_core.runtime.member import Member
+from intergroup_core.runtime.member_log import MemberLog
 from intergroup_core.runtime.opening import open_live_member, open_member
+from intergroup_core.runtime.stream_store import StreamStore
 from intergroup_core.wire.chunk import Chunk
 from intergroup_core.wire.records import LENGTH_BYTES, RecordBatch
 
 _FIRST_ID = 0x1000
 _STAMP = struct.Struct("<q")
+RETAINED_BYTES = 1 << 30
+"""Of a log, however long the benchmark sends."""
 SAMPLES = 4_096
 """Of how far stability lags, the latest: a list of all would grow for as long as the benchmark sends."""
 
 
 def _member(task: Fields, on_event: Callable[[Event], None] | None) -> Member:
     """The member a task describes: senders first, then receivers, by number."""
-    ids = [MemberId(_FIRST_ID + number) for number in range(task["senders"] + task["receivers"])]
-    senders = tuple(ids[: task["senders"]])
     config = Config()
     config = dataclasses.replace(
         config,
         group=dataclasses.replace(config.group, frame_bytes=task["frame_bytes"]),
         network=dataclasses.replace(config.network, interface=task["interface"], offload=task["offload"]),
+        log=dataclasses.replace(config.log, retention_bytes=RETAINED_BYTES),
     )
     LossyListener.loss = task.get("loss", 0.0)
     if task.get("live"):
@@ -54,6 +60,20 @@ def _member(task: Fields, on_event: Callable[[Event], None] | None) -> Member:
             sender=task["sends"],
             on_event=on_event,
         )
+    if task.get("logs") is not None:
+        return _logged_member(task, config, on_event)
+    return _fixed_member(task, config, on_event)
+
+
+def _fixed_member(
+    task: Fields,
+    config: Config,
+    on_event: Callable[[Event], None] | None,
+    log: MemberLog | None = None,
+    on_closed: Callable[[], None] | None = None,
+) -> Member:
+    ids = [MemberId(_FIRST_ID + number) for number in range(task["senders"] + task["receivers"])]
+    senders = tuple(ids[: task["senders"]])
     return open_member(
         group=task["group"],
         name=f"member-{task['number']}",
@@ -63,8 +83,27 @@ def _member(task: Fields, on_event: Callable[[Event], None] | None) -> Member:
         service=Service(task["service"]),
         config=config,
         on_event=on_event,
+        on_closed=on_closed,
         listen=LossyListener if LossyListener.loss else Listener,
+        log=log,
     )
+
+
+def _logged_member(task: Fields, config: Config, on_event: Callable[[Event], None] | None) -> Member:
+    """With the log that an agent keeps, its oldest segments removed as an agent does; only the channel is not there."""
+    service = Service(task["service"])
+    store = StreamStore(Path(task["logs"]) / str(task["number"]))
+    disk = store.create_part(task["group"], service, timestamp_at(time.time_ns()))
+    writer = open_log(
+        disk, durability=Durability[config.log.durability.upper()], segment_bytes=config.log.segment_bytes
+    )
+
+    def with_log(log: MemberLog, closed: Callable[[], None]) -> Member:
+        return _fixed_member(task, config, on_event, log, closed)
+
+    return Stream(
+        group=task["group"], service=service, config=config, disk=disk, writer=writer, open_member=with_log
+    ).member
 
 
 class _Orders:

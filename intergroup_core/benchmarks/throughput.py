@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from intergroup_core.benchmarks.channel import Fields
@@ -38,6 +41,8 @@ class Shape:
     """Whether members find each other, with membership and a control hierarchy, rather than have a view that stays."""
     batches: bool = True
     """Whether records are handed over end to end, as an Arrow column has them, or as a list of bytes objects."""
+    logged: bool = False
+    """Whether every member keeps a log, at `os`, in a temporary directory."""
     by_record: bool = False
     """Whether the figure is records and not bytes a second."""
     beside: str = ""
@@ -58,6 +63,7 @@ ONE_SENDER = "one sender, rto, GSO/GRO"
 SHAPES = (
     Shape(name=ONE_SENDER),
     Shape(name="one sender, rso, GSO/GRO", service="rso", beside=ONE_SENDER),
+    Shape(name="one sender, rto, GSO/GRO, logged at os", logged=True, beside=ONE_SENDER),
     Shape(name="one sender, rto, GSO/GRO, lists of records", batches=False),
     Shape(name="one sender, rto, plain datagrams", offload=False),
     Shape(name="three senders, rto, GSO/GRO", senders=3, receivers=0, beside=ONE_SENDER),
@@ -127,7 +133,12 @@ async def _run_shape(
         progress(f"{shape.name}: the raw ceiling")
         ceilings[shape.raw_key] = await measure_raw(shape, places, min(seconds, 2.0))
     progress(f"{shape.name}: the group")
-    found = await measure_group(shape, places, seconds, warm_up)
+    with ExitStack() as stack:
+        more: Fields = {}
+        if shape.logged:
+            more["logs"] = stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-logs-"))
+        found = await measure_group(shape, places, seconds, warm_up, **more)
+        kept = {"log_on": file_system_of(Path(more["logs"]))} if shape.logged else {}
     raw = ceilings[shape.raw_key]
     details = {
         "repaired_share": found["repaired_share"],
@@ -136,6 +147,7 @@ async def _run_shape(
         "stable_after_ms": found["stability_ms"],
         "most_unstable_mb": found["most_buffered"] / 1e6,
         **({"same_order_at": found["same_order_at"]} if shape.senders > 1 else {}),
+        **kept,
     }
     if shape.by_record:
         return Case(
@@ -236,10 +248,16 @@ async def start_group(
     return members
 
 
-async def measure_group(shape: Shape, places: list[Place], seconds: float, warm_up: float) -> Fields:
+def file_system_of(path: Path) -> str:
+    """What kind of file system a path lies on."""
+    mounts = [line.split()[1:3] for line in Path("/proc/self/mounts").read_text().splitlines()]
+    return max((mount for mount in mounts if path.is_relative_to(mount[0])), key=lambda mount: len(mount[0]))[1]
+
+
+async def measure_group(shape: Shape, places: list[Place], seconds: float, warm_up: float, **more: Any) -> Fields:
     """Goodput at the slowest member that reads, once every sum was checked against what was sent."""
     async with Workers() as workers:
-        members = await start_group(workers, shape, places, seconds=seconds, warm_up=warm_up)
+        members = await start_group(workers, shape, places, seconds=seconds, warm_up=warm_up, **more)
         begin = time.monotonic_ns()
         for member in members:
             member.tell(kind="go", at=begin)

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 
+from intergroup_core.benchmarks.catching_up import catch_up, pulse, watch
 from intergroup_core.benchmarks.channel import Fields, hear, say
 from intergroup_core.benchmarks.members import flood, stall, stamp
 from intergroup_core.benchmarks.raw import raw_answer, raw_exchange, raw_ping, raw_receive, raw_send
@@ -20,6 +21,9 @@ ROLES: dict[str, Callable[[Fields], None]] = {
     "flood": flood,
     "stamp": stamp,
     "stall": stall,
+    "pulse": pulse,
+    "watch": watch,
+    "catch-up": catch_up,
 }
 
 

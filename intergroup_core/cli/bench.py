@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from intergroup_core.benchmarks.catching_up import run_catching_up
 from intergroup_core.benchmarks.figures import Case, print_json, print_table
 from intergroup_core.benchmarks.latency import run_latency
 from intergroup_core.benchmarks.log import run_log
@@ -120,14 +121,37 @@ def log(
     json: Json = False,
 ) -> None:
     """Appending to a stable log next to plain writes of the same bytes, and reading it into Arrow."""
-    if directory is not None and not directory.is_dir():
-        raise ConfigError(f"--directory {directory} is not a directory; name one on the disk to be measured")
+    _check_directory(directory)
     cases = _watched(
         lambda progress: run_log(
             records=records, record_bytes=record_bytes, rounds=rounds, directory=directory, progress=progress
         )
     )
     _show("Stable log", cases, "plain", json)
+
+
+@bench.command(epilog="Example: intergroup bench catch-up --megabytes 1000")
+def catch_up(
+    megabytes: Annotated[int, typer.Option(min=10, max=100_000, help="How much the others have.")] = 1_000,
+    directory: Annotated[
+        Path | None, typer.Option(help="On which disk; it is left as it was.", show_default="for temporary files")
+    ] = None,
+    interface: Interface = "lo",
+    json: Json = False,
+) -> None:
+    """A site with an empty disk fetches the group's log while the group goes on sending; the bytes are compared."""
+    _check_directory(directory)
+    cases = _watched(
+        lambda progress: run_catching_up(
+            megabytes=megabytes, interface=interface, directory=directory, progress=progress
+        )
+    )
+    _show("Catching up", cases, "by itself", json)
+
+
+def _check_directory(directory: Path | None) -> None:
+    if directory is not None and not directory.is_dir():
+        raise ConfigError(f"--directory {directory} is not a directory; name one on the disk to be measured")
 
 
 def _watched(run: Callable[[Callable[[str], None]], Coroutine[Any, Any, list[Case]]]) -> list[Case]:

@@ -99,7 +99,7 @@ class Follower:
         return taken
 
     def _go_through(self, reader: LogReader, start: Cut | Place, stop: Cut | Place, reached: Cut) -> None:
-        self._show_view(reader.install_before(start.entry) if isinstance(start, Place) else reader.install_at(start))
+        self._show_view(reader.install_at(start))
         self._pieces = reader.pieces(start, stop)
         self._reached = reached
 

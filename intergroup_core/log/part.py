@@ -73,9 +73,31 @@ class OrderPart(Part[OrderCut]):
             self.begin = OrderCut(self._first.last_timestamp, MemberId(self._first.source), self._carried.view)
         else:
             self.begin = self._own_beginning()
+        self._behind_gaps = self._views_behind_gaps()
         head = reader.head()
         assert isinstance(head, OrderCut)
         self.end = upto if isinstance(upto, OrderCut) else self.begin if self.empty else head
+
+    def _views_behind_gaps(self) -> dict[ViewId, tuple[int, int] | None]:
+        """Views that a member may have come into in their midst, and right before which message; None where none came.
+
+        The log tells of such a view, but not of what was sent in it before."""
+        found: dict[ViewId, tuple[int, int] | None] = {}
+        for segment in self.reader.segments:
+            for gap in segment.index.gaps["entry"].tolist():
+                entered: ViewId | None = None
+                for entry in self.reader.entries(gap + 1, check=False):
+                    if entry.kind is Kind.DATA:
+                        if entered is not None:
+                            found[entered] = (entry.header.first_timestamp, entry.header.source - 1)
+                        break
+                    if entry.header.carried:
+                        continue
+                    if entry.kind is Kind.GAP or entered is not None:
+                        break
+                    entered = entry.install().view.id
+                    found[entered] = None
+        return found
 
     def _own_beginning(self) -> OrderCut:
         """Where nobody said what came before: a member is told the view in which it starts, but may start in its midst,
@@ -105,6 +127,9 @@ class OrderPart(Part[OrderCut]):
             cut.view == self.begin.view and key < _key(self.begin)
         ):
             return False
+        if cut.view in self._behind_gaps and key != (cut.view.start, cut.view.leader):
+            first = self._behind_gaps[cut.view]
+            return first is not None and key >= first
         return cut.view in self.views or cut.view in (self.begin.view, self.end.view)
 
     def goes_on_from(self, end: OrderCut) -> bool:

@@ -217,8 +217,10 @@ class LogReader(LogEntries):
             raise RangeUnavailable(f"{self._disk.where} does not reach so far; wait, or fetch it from another site")
         return place
 
-    def install_at(self, cut: Cut) -> Install | None:
+    def install_at(self, cut: Cut | Place) -> Install | None:
         """The view in force at a cut, None where this log does not know it."""
+        if isinstance(cut, Place):
+            return self._install_at_entry(cut.entry)
         if isinstance(cut, EntryCut):
             return self.install_before(self.place_of(cut).entry)
         if cut.view is not None:
@@ -226,7 +228,9 @@ class LogReader(LogEntries):
             return next(self.entries(entry, entry + 1)).install()
         if isinstance(cut, SourceCut):
             return None
-        entry = self.place_of(cut).entry
+        return self._install_at_entry(self.place_of(cut).entry)
+
+    def _install_at_entry(self, entry: int) -> Install | None:
         # A view that is carried stands behind the place where it is in force already.
         carried = entry < self.stop and next(self.entries(entry, entry + 1, check=False)).header.carried
         return self.install_before(entry + carried)

@@ -118,9 +118,13 @@ class StreamReader:
                 return [Range(self._log(start), start, stop)]
             case OrderCut(), OrderCut():
                 begin, end = self._stretch_of(start), self._stretch_of(stop)
-                if begin is not end:
-                    raise self._hole_behind(begin if self._before(begin, end) else end)
-                return begin.ranges(start, stop)
+                found: list[Range] = []
+                for stretch in self._course(begin):
+                    if stretch.holds(stop):
+                        return [*found, *stretch.ranges(start, stop)]
+                    found += stretch.ranges(start, stretch.end)
+                    start = stretch.end
+                raise self._hole_behind(begin if self._before(begin, end) else end)
             case SourceCut(), SourceCut():
                 return self._source_stretch(start, stop).ranges(start, stop)
             case _:
@@ -131,13 +135,31 @@ class StreamReader:
 
         RangeUnavailable where the cut itself is not held.
         """
-        stretch = self._stretch_from(start)
-        ranges = stretch.ranges(start, stretch.end)
-        first = len(stretch.parts) - len(ranges)
-        ends: list[Cut] = [*stretch.ends[first + 1 :], stretch.end]
-        if isinstance(start, SourceCut) and isinstance(stretch, SourceStretch):
-            ends = [stretch.later(start, end) for end in ends if isinstance(end, SourceCut)]
-        return list(zip(ranges, ends, strict=True))
+        found: list[tuple[Range, Cut]] = []
+        for stretch in self._course(self._stretch_from(start)):
+            ranges = stretch.ranges(start, stretch.end)
+            first = len(stretch.parts) - len(ranges)
+            ends: list[Cut] = [*stretch.ends[first + 1 :], stretch.end]
+            if isinstance(start, SourceCut) and isinstance(stretch, SourceStretch):
+                ends = [stretch.later(start, end) for end in ends if isinstance(end, SourceCut)]
+            found += zip(ranges, ends, strict=True)
+            start = stretch.end
+        return found
+
+    def _course(self, stretch: Stretch[Any]) -> Iterator[Stretch[Any]]:
+        """A stretch and those in which it goes on: what was fetched of another side of a partition ends in a view that
+        both sides came to, and this side has that, and what follows, in a stretch with another beginning."""
+        passed = [stretch]
+        yield stretch
+        while (following := self._meets(stretch.end, passed)) is not None:
+            passed.append(following)
+            yield following
+            stretch = following
+
+    def _meets(self, end: Cut, passed: list[Stretch[Any]]) -> Stretch[Any] | None:
+        if not isinstance(end, OrderCut) or end.view is None:
+            return None  # by its timestamp alone nobody can tell on which side of a partition it lies
+        return next((each for each in self._stretches if each not in passed and each.holds(end)), None)
 
     def _stretch_from(self, start: OrderCut | SourceCut) -> Stretch[Any]:
         if isinstance(start, OrderCut):

@@ -14,6 +14,7 @@ from intergroup_core.ports import ConstantDistance
 from intergroup_core.runtime.inbox import Event
 from intergroup_core.runtime.listener import Listener
 from intergroup_core.runtime.member import Member
+from intergroup_core.runtime.member_log import MemberLog
 from intergroup_core.runtime.site import SiteRunner
 from intergroup_core.runtime.sockets import open_sockets, within_buffer
 
@@ -28,7 +29,9 @@ def open_member(
     service: Service,
     config: Config,
     on_event: Callable[[Event], None] | None = None,
+    on_closed: Callable[[], None] | None = None,
     listen: type[Listener] = Listener,
+    log: MemberLog | None = None,
 ) -> Member:
     """A member, not started yet, of a group whose view is given and stays.
 
@@ -46,8 +49,17 @@ def open_member(
         clock=HybridClock(),
         distances=ConstantDistance(round(config.repair.distance_start_us * 1_000)),
         rng=Random(SystemRandom().getrandbits(64)),
+        logged=log is not None,
     )
-    return Member(endpoint, listener, transmitter, app_queue_bytes=config.network.app_queue_bytes, on_event=on_event)
+    return Member(
+        endpoint,
+        listener,
+        transmitter,
+        app_queue_bytes=config.network.app_queue_bytes,
+        on_event=on_event,
+        on_closed=on_closed,
+        log=log,
+    )
 
 
 def open_live_member(

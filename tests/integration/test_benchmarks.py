@@ -7,10 +7,12 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from intergroup_core.benchmarks.catching_up import run_catching_up
 from intergroup_core.benchmarks.figures import Case
 from intergroup_core.benchmarks.latency import run_latency
 from intergroup_core.benchmarks.log import run_log
@@ -157,4 +159,16 @@ def test_the_log_is_measured_next_to_plain_writes_and_nothing_stays(tmp_path: Pa
         "decode, value alone, an entry a record",
     ]
     assert all(case.value > 0 and case.ceiling > 0 for case in cases)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_site_with_an_empty_disk_fetches_100_mb_while_the_group_goes_on(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    transfer, stall = asyncio.run(run_catching_up(megabytes=100, interface="lo", directory=tmp_path, progress=silent))
+    assert transfer.details["compared_bytes"] == 100_000_000
+    assert transfer.value > 0
+    assert stall.details["deliveries"] > 0
+    record_property("MB/s of the transfer, with the start of the agent", round(transfer.value))
+    record_property("longest stall in ms, with the transfer and without", (round(stall.value), round(stall.ceiling)))
     assert list(tmp_path.iterdir()) == []
