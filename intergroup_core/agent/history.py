@@ -26,6 +26,8 @@ _log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
 """How long to wait for something to change before keepers are asked again."""
+GAPS_AFTER = 3
+"""Looks after which a range with a gap is taken from a site that has no better one."""
 MOST_LOOKS = 30
 """How often they are asked for a cut that nobody has, before that is an error."""
 
@@ -79,8 +81,12 @@ class History:
                 step, missing = None, error
             if step is not None:
                 return step
-            # What did not help the last time would not help the next.
-            helped = not helped and (await self._fetched_behind(cut) or self._continues_alone(cut))
+            # What did not help the last time would not help the next. Other sites' gaps are better than nothing only.
+            helped = not helped and (
+                await self._fetched_behind(cut)
+                or self._continues_alone(cut)
+                or (missing is None and looks >= GAPS_AFTER and await self._fetched_behind(cut, gaps=True))
+            )
             if helped:
                 continue
             looks += 1
@@ -106,14 +112,14 @@ class History:
                 return Step(Path(found.reader.where), found.start, found.stop, reached)
         return None
 
-    async def _fetched_behind(self, cut: RangeCut) -> bool:
+    async def _fetched_behind(self, cut: RangeCut, *, gaps: bool = False) -> bool:
         """Whether another site had something that comes next, and this one has it now."""
         async with self._turn:
             stop = self._live_begin()
             for keeper in await self._keepers.find(self._stream.group, self._stream.config):
                 try:
                     async with keeper_connection(keeper, self._stream.group) as connection:
-                        if await self._fetch(connection, cut, stop):
+                        if await self._fetch(connection, cut, stop, gaps=gaps):
                             return True
                 except IntergroupError as error:
                     _log.info("%s does not have what comes behind %s: %s", keeper, cut, error)
@@ -141,16 +147,15 @@ class History:
         service = self._stream.service
         return next((held for held in await connection.streams() if held.service is service), None)
 
-    async def _fetch(self, connection: KeeperConnection, cut: RangeCut, stop: RangeCut | None) -> bool:
+    async def _fetch(self, connection: KeeperConnection, cut: RangeCut, stop: RangeCut | None, *, gaps: bool) -> bool:
         """A range into a part of its own; what is not complete and sound in the end is removed."""
         held = await self._held(connection)
         if held is None or isinstance(held.head, EntryCut):
             return False
         if isinstance(stop, SourceCut) and isinstance(held.head, SourceCut):
             stop = self._with_departed(stop, held.head)
-        ends = [end for end in (stop, held.head) if end is not None and cut_timestamp(end) >= cut_timestamp(cut)]
-        for end in sorted(ends, key=cut_timestamp):
-            if end != cut and await self._fetched(connection, cut, end):
+        for end in _ends(cut, stop, held.head):
+            if await self._fetched(connection, cut, end, gaps=gaps):
                 if isinstance(end, SourceCut) and end is stop:
                     self._stream.beginning.follows(end)
                 return True
@@ -165,7 +170,7 @@ class History:
         }
         return SourceCut(gone | dict(stop.seqs), stop.view)
 
-    async def _fetched(self, connection: KeeperConnection, start: RangeCut, stop: RangeCut) -> bool:
+    async def _fetched(self, connection: KeeperConnection, start: RangeCut, stop: RangeCut, *, gaps: bool) -> bool:
         group, service = self._stream.group, self._stream.service
         disk = self._store.create_part(group, service, timestamp_at(now().wall), after=start, fetching=True)
         writer = open_log(disk, durability=Durability.OS, segment_bytes=self._stream.config.log.segment_bytes)
@@ -174,9 +179,10 @@ class History:
         try:
             sink = RangeSink(writer, start, stop)
             await connection.fetch(service, start, stop, sink)
-            await asyncio.to_thread(sink.keep)
-            self.fetched_bytes += writer.size
-            kept = True
+            if gaps or not (sink.described is not None and sink.described.gaps):
+                await asyncio.to_thread(sink.keep)
+                self.fetched_bytes += writer.size
+                kept = True
         except RangeUnavailable as error:
             _log.info("a range of %s is not to be had there: %s", group, error)
         finally:
@@ -189,3 +195,14 @@ class History:
     def _continues_alone(self, cut: RangeCut) -> bool:
         """Who begins alone from a log goes on with its lineage: nobody else has anything behind the cut."""
         return self._stream.beginning.continues(cut)
+
+
+def _ends(cut: RangeCut, stop: RangeCut | None, head: RangeCut) -> list[RangeCut]:
+    """Up to where to fetch from a cut: where the present log begins, if that lies ahead, else all that there is."""
+    if stop is None or cut_timestamp(stop) < cut_timestamp(cut):
+        wanted = [head]
+    elif cut_timestamp(head) < cut_timestamp(stop):
+        wanted = [stop, head]
+    else:
+        wanted = [stop]  # what follows is here
+    return [end for end in wanted if end != cut and cut_timestamp(end) >= cut_timestamp(cut)]

@@ -226,6 +226,7 @@ class Streams:
         """The agent ends: everybody leaves, at the same time."""
         for task in self._lingering:
             task.cancel()
+        await asyncio.gather(*self._lingering, return_exceptions=True)
         members = [sending.member for sending in self._named.values()]
         members += [stream.member for stream in self]
         for member in members:
