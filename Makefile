@@ -52,6 +52,7 @@ bench: venv  ## goodput, latency and the stable log next to the raw ceiling of t
 	$(BIN)/intergroup bench throughput
 	$(BIN)/intergroup bench latency
 	$(BIN)/intergroup bench log
+	$(BIN)/intergroup bench catch-up
 
 figures: venv  ## what membership, churn, recovery and the hierarchy cost, by simulation: tables and picture of docs/protocol.md
 	$(BIN)/python -m intergroup_core.sim.costs --most-receivers 100

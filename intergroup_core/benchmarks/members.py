@@ -19,6 +19,7 @@ import numpy as np
 from intergroup_core.agent.stream import Stream
 from intergroup_core.benchmarks.channel import Fields, parse_line, say
 from intergroup_core.benchmarks.loss import LossyListener
+from intergroup_core.benchmarks.plain_files import PlainFiles
 from intergroup_core.benchmarks.tally import Tally
 from intergroup_core.config import Config
 from intergroup_core.ids import MemberId, Service, Timestamp, View, ViewId, timestamp_at, wall_us
@@ -60,8 +61,16 @@ def _member(task: Fields, on_event: Callable[[Event], None] | None) -> Member:
             sender=task["sends"],
             on_event=on_event,
         )
-    if task.get("logs") is not None:
+    if task.get("keeps") == "log":
         return _logged_member(task, config, on_event)
+    if task.get("keeps") == "files" and on_event is not None:
+        files = PlainFiles(Path(task["directory"]), str(task["number"]), config.log.segment_bytes, RETAINED_BYTES)
+
+        def write_first(event: Event) -> None:
+            files.add(event)
+            on_event(event)
+
+        return _fixed_member(task, config, write_first)
     return _fixed_member(task, config, on_event)
 
 
@@ -92,7 +101,7 @@ def _fixed_member(
 def _logged_member(task: Fields, config: Config, on_event: Callable[[Event], None] | None) -> Member:
     """With the log that an agent keeps, its oldest segments removed as an agent does; only the channel is not there."""
     service = Service(task["service"])
-    store = StreamStore(Path(task["logs"]) / str(task["number"]))
+    store = StreamStore(Path(task["directory"]) / str(task["number"]))
     disk = store.create_part(task["group"], service, timestamp_at(time.time_ns()))
     writer = open_log(
         disk, durability=Durability[config.log.durability.upper()], segment_bytes=config.log.segment_bytes

@@ -41,8 +41,8 @@ class Shape:
     """Whether members find each other, with membership and a control hierarchy, rather than have a view that stays."""
     batches: bool = True
     """Whether records are handed over end to end, as an Arrow column has them, or as a list of bytes objects."""
-    logged: bool = False
-    """Whether every member keeps a log, at `os`, in a temporary directory."""
+    keeps: str = ""
+    """What every member writes to a temporary directory: a `log`, at `os`, or the same bytes to `files`, plainly."""
     by_record: bool = False
     """Whether the figure is records and not bytes a second."""
     beside: str = ""
@@ -63,7 +63,8 @@ ONE_SENDER = "one sender, rto, GSO/GRO"
 SHAPES = (
     Shape(name=ONE_SENDER),
     Shape(name="one sender, rso, GSO/GRO", service="rso", beside=ONE_SENDER),
-    Shape(name="one sender, rto, GSO/GRO, logged at os", logged=True, beside=ONE_SENDER),
+    Shape(name="one sender, rto, GSO/GRO, logged at os", keeps="log", beside=ONE_SENDER),
+    Shape(name="one sender, rto, GSO/GRO, plain files and no log", keeps="files", beside=ONE_SENDER),
     Shape(name="one sender, rto, GSO/GRO, lists of records", batches=False),
     Shape(name="one sender, rto, plain datagrams", offload=False),
     Shape(name="three senders, rto, GSO/GRO", senders=3, receivers=0, beside=ONE_SENDER),
@@ -135,10 +136,11 @@ async def _run_shape(
     progress(f"{shape.name}: the group")
     with ExitStack() as stack:
         more: Fields = {}
-        if shape.logged:
-            more["logs"] = stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-logs-"))
+        if shape.keeps:
+            more["keeps"] = shape.keeps
+            more["directory"] = stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-logs-"))
         found = await measure_group(shape, places, seconds, warm_up, **more)
-        kept = {"log_on": file_system_of(Path(more["logs"]))} if shape.logged else {}
+        kept = {"written_to": file_system_of(Path(more["directory"]))} if shape.keeps else {}
     raw = ceilings[shape.raw_key]
     details = {
         "repaired_share": found["repaired_share"],
