@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from intergroup_core.effects import Install
 from intergroup_core.endpoint import Endpoint
-from intergroup_core.ids import MemberId, Service
-from intergroup_core.log.cut import OrderCut, SourceCut
+from intergroup_core.ids import Service
+from intergroup_core.log.cut import BEHIND_ALL, OrderCut, SourceCut
 from intergroup_core.log.part import cut_timestamp
 from intergroup_core.log.writer import LogWriter
-
-MAX_MEMBER = (1 << 64) - 1
-"""Behind everybody's messages of one timestamp."""
 
 
 class LogBeginning:
@@ -36,9 +33,9 @@ class LogBeginning:
         if beginning is None or install.view.id.start >= beginning.position:
             self._alone = install.view.members == (endpoint.me,)
             if self._service is Service.RTO:
-                self._writer.bound(after=OrderCut(install.view.id.start - 1, MemberId(MAX_MEMBER)))
+                self._writer.bound(after=OrderCut(install.view.id.start - 1, BEHIND_ALL))
             return None
-        self.behind = OrderCut(beginning.position, MemberId(MAX_MEMBER), install.view.id)
+        self.behind = OrderCut(beginning.position, BEHIND_ALL, install.view.id)
         return self.behind
 
     def continues(self, cut: OrderCut | SourceCut) -> bool:

@@ -12,7 +12,7 @@ from intergroup_core.agent.stream import Stream
 from intergroup_core.client.fetching import Held, Keeper, KeeperConnection, keeper_connection
 from intergroup_core.errors import IntergroupError, RangeUnavailable
 from intergroup_core.ids import Service, timestamp_at
-from intergroup_core.log.cut import Cut, EntryCut, SourceCut
+from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
 from intergroup_core.log.part import cut_timestamp, part_of
 from intergroup_core.log.reader import LogReader, Place
 from intergroup_core.log.stream import StreamReader
@@ -28,6 +28,10 @@ LOOK_SECONDS = 1.0
 """How long to wait for something to change before keepers are asked again."""
 GAPS_AFTER = 3
 """Looks after which a range with a gap is taken from a site that has no better one."""
+MOST_VIEWS = 3
+"""Back to which another site's history is taken up, where it does not know the cut itself."""
+SAID_AFTER = 5
+"""Looks after which the agent's log says who waits for what."""
 MOST_LOOKS = 30
 """How often they are asked for a cut that nobody has, before that is an error."""
 
@@ -90,6 +94,9 @@ class History:
             if helped:
                 continue
             looks += 1
+            if looks == SAID_AFTER:
+                live = self._live_begin()
+                _log.warning("%s waits at %s, the log that grows begins at %s: %s", self._reader(), cut, live, missing)
             if missing is not None and looks >= MOST_LOOKS:
                 raise missing
             await self._stream.changed(LOOK_SECONDS)
@@ -154,12 +161,32 @@ class History:
             return False
         if isinstance(stop, SourceCut) and isinstance(held.head, SourceCut):
             stop = self._with_departed(stop, held.head)
-        for end in _ends(cut, stop, held.head):
-            if await self._fetched(connection, cut, end, gaps=gaps):
+        for start in self._starts(cut):
+            for end in _ends(cut, stop, held.head):
+                log = await self._fetched(connection, start, end, gaps=gaps)
+                if log is None:
+                    continue
                 if isinstance(end, SourceCut) and end is stop:
                     self._stream.beginning.follows(end)
-                return True
+                if self._leads_on(cut):
+                    return True
+                self._store.remove_part(self._stream.group, self._stream.service, log)
         return False
+
+    def _leads_on(self, cut: RangeCut) -> bool:
+        """Whether there is more behind a cut; what is fetched in vain is not kept, for it would be fetched again."""
+        try:
+            return self._local(cut) is not None
+        except RangeUnavailable:
+            return False
+
+    def _starts(self, cut: RangeCut) -> list[RangeCut]:
+        """The cut itself; else the last views before it: the end of a log may be something that nobody else came to."""
+        if not isinstance(cut, OrderCut):
+            return [cut]
+        parts = [part_of(reader) for reader in self._reader().parts]
+        views = [view for part in parts for view in part.views if view.start < cut.timestamp]
+        return [cut, *(OrderCut(view.start, view.leader, view) for view in views[: -MOST_VIEWS - 1 : -1])]
 
     def _with_departed(self, stop: SourceCut, head: SourceCut) -> SourceCut:
         """The present log knows nothing of senders that were gone when it began: all of theirs lies before it."""
@@ -170,7 +197,10 @@ class History:
         }
         return SourceCut(gone | dict(stop.seqs), stop.view)
 
-    async def _fetched(self, connection: KeeperConnection, start: RangeCut, stop: RangeCut, *, gaps: bool) -> bool:
+    async def _fetched(
+        self, connection: KeeperConnection, start: RangeCut, stop: RangeCut, *, gaps: bool
+    ) -> int | None:
+        """The id of the part that has it now; None where it is not to be had there."""
         group, service = self._stream.group, self._stream.service
         disk = self._store.create_part(group, service, timestamp_at(now().wall), after=start, fetching=True)
         writer = open_log(disk, durability=Durability.OS, segment_bytes=self._stream.config.log.segment_bytes)
@@ -190,7 +220,7 @@ class History:
             disk.close()
             if not kept:
                 self._store.remove_part(group, service, log)
-        return kept
+        return log if kept else None
 
     def _continues_alone(self, cut: RangeCut) -> bool:
         """Who begins alone from a log goes on with its lineage: nobody else has anything behind the cut."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from intergroup_core.ids import MemberId, ViewId
 
+BEHIND_ALL = MemberId((1 << 64) - 1)
+"""As the sender of a cut: behind everybody's messages of one timestamp."""
 _SHOWN = 8
 """Senders of a cut that an error names."""
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 from intergroup_core.ids import MemberId, Service, ViewId
-from intergroup_core.log.cut import Cut, OrderCut, SourceCut
+from intergroup_core.log.cut import BEHIND_ALL, Cut, OrderCut, SourceCut
 from intergroup_core.log.entry import EntryHeader, Kind
 from intergroup_core.log.index import ViewPlace
 from intergroup_core.log.reader import LogReader, Place
@@ -121,16 +121,23 @@ class OrderPart(Part[OrderCut]):
         if cut in (self.begin, self.end):
             return True
         key = _key(cut)
+        beyond = key > _key(self.end) and not self._ends_at(cut)
         if cut.view is None:
-            return _key(self.begin) <= key <= _key(self.end)
-        if (cut.view == self.end.view and key > _key(self.end)) or (
-            cut.view == self.begin.view and key < _key(self.begin)
-        ):
+            return _key(self.begin) <= key and not beyond
+        if (cut.view == self.end.view and beyond) or (cut.view == self.begin.view and key < _key(self.begin)):
             return False
         if cut.view in self._behind_gaps and key != (cut.view.start, cut.view.leader):
             first = self._behind_gaps[cut.view]
             return first is not None and key >= first
         return cut.view in self.views or cut.view in (self.begin.view, self.end.view)
+
+    def _ends_at(self, cut: OrderCut) -> bool:
+        """Whether a cut is behind all of the timestamp at which this ends.
+
+        A member that joins says so of where it begins: it knows the timestamp up to which its sponsor had delivered,
+        and gets itself what that had not.
+        """
+        return cut.sender == BEHIND_ALL and cut.timestamp == self.end.timestamp
 
     def goes_on_from(self, end: OrderCut) -> bool:
         same_place = _key(self.begin) == _key(end) and None in (self.begin.view, end.view)

@@ -65,9 +65,9 @@ FIRST_SEQ = 10
 """The next frame of each source that the members under fire lack."""
 NEXT_TIMESTAMP = START + 5_000_000
 OTHER_VIEW = VIEW.id.tag ^ 0x5A5A
-FIRST_MEMBERSHIP, FAREWELL, SITE_LEAVE = 7, 16, 23
+FIRST_MEMBERSHIP, FAREWELL, KEEPER_COMMIT = 7, 16, 26
 """Frame types of what is said about membership."""
-UNKNOWN = range(SITE_LEAVE + 1, 256)
+UNKNOWN = range(KEEPER_COMMIT + 1, 256)
 NOT_A_FIELD: tuple[Any, ...] = (-(1 << 63), 0.5, {}, [[]], [None, True], "x" * (MAX_TEXT + 1), bytes(MAX_RECORD + 1))
 """Values that no field of any message takes."""
 
