@@ -14,7 +14,7 @@ from intergroup_core.errors import LogDamaged, RangeUnavailable
 from intergroup_core.ids import MemberId, Service
 from intergroup_core.log.arrow import ArrowRows
 from intergroup_core.log.chain import describe
-from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
+from intergroup_core.log.cut import BEHIND_ALL, Cut, EntryCut, OrderCut, SourceCut
 from intergroup_core.log.entry import Kind
 from intergroup_core.log.entry_maker import Delivered
 from intergroup_core.log.manifest import MANIFEST, Manifest, write_manifest
@@ -244,6 +244,24 @@ def test_a_member_that_starts_in_the_midst_of_a_view_has_a_hole_before_it() -> N
         content(stream, first, head)
     stream.refresh([fetching, fetched(keeper, start, stop, 3), a_part([view, behind], 2)])
     assert everything(stream) == content(keeper, first, head)
+
+
+def test_a_newcomer_that_begins_where_another_log_ends_continues_it_though_it_knows_only_the_timestamp() -> None:
+    view = an_install(A, B)
+    before, behind = (messages_alike(3, source=A, seq=at, timestamp=START + at) for at in (1, 4))
+    keeper = a_reader([view, before, behind])
+    first = a_part([view, before], 1)
+    head = LogReader(first).head()
+    assert isinstance(head, OrderCut)
+    second = SimDisk()
+    writer = a_writer(second, 2, Service.RTO)
+    writer.begin_with(view, OrderCut(head.timestamp, BEHIND_ALL, head.view))
+    writer.append(behind)
+    stream = StreamReader([first, second])
+    assert stream.holes() == []
+    assert everything(stream) == content(keeper, keeper_cut(keeper, 0), keeper.head())
+    # And a keeper that has no more than that gives a newcomer all that comes before it.
+    assert len(content(LogReader(first), OrderCut(START, A, head.view), OrderCut(head.timestamp, BEHIND_ALL))) == 3
 
 
 def test_in_rso_a_part_of_which_nobody_said_where_it_begins_continues_nothing() -> None:
