@@ -26,7 +26,7 @@ from intergroup_core.log.arrow import ArrowRows
 from intergroup_core.log.cut import OrderCut
 from intergroup_core.log.stream import StreamReader
 from intergroup_core.runtime.stream_store import StreamStore
-from tests.integration.agents import logs_of, opened, read_until, records_in, status_of
+from tests.integration.agents import logs_of, opened, read_until, records_in, status_of, until
 from tests.integration.groups import PATIENCE_SECONDS, a_group_name, loopback
 from tests.integration.sites import Sites, sites
 
@@ -34,7 +34,7 @@ MOST_BATCHES = 12
 MOST_RECORDS = 40
 MOST_DELAY_SECONDS = 0.02
 """Into a batch, at the latest, the agent is killed."""
-DURABLE = loopback(membership={"bootstrap_wait_ms": 60, "linger_ms": 60}, log={"durability": "disk"})
+DURABLE = loopback(membership={"bootstrap_wait_ms": 250, "linger_ms": 60}, log={"durability": "disk"})
 ROW = ("kind", "sender", "sender_id", "seq", "record", "position", "lamport", "view_id", "value")
 """What is the same in every reading of a row."""
 
@@ -98,6 +98,8 @@ class Crash:
         with opened(self._group, self._b, config=DURABLE, sender=True, name="bert") as bert:
             self._lead_up_to_death(bert)
             with opened(self._group, self._a, config=DURABLE, sender=True, name="anna", start="earliest") as anna:
+                # One that nobody answers in time begins alone, and what it sends before they meet is its own branch's.
+                until(lambda: {peer.name for peer in anna.members().senders} == {"anna", "bert"})
                 anna.send(b"afterwards", ack="delivered")
                 here = read_until(anna, _is_last)
                 there = read_until(bert, _is_last)

@@ -16,7 +16,7 @@ from intergroup_core.log.verification import verify
 from intergroup_core.runtime.disk import FileDisk
 from tests.integration.groups import PATIENCE_SECONDS, loopback
 
-QUICK = loopback(membership={"bootstrap_wait_ms": 60, "linger_ms": 60})
+QUICK = loopback(membership={"bootstrap_wait_ms": 250, "linger_ms": 60})
 
 
 def opened(group: str, home: Path, **options: Any) -> ig.BlockingMember:

@@ -103,7 +103,7 @@ def test_other_settings_for_a_group_that_is_open_are_refused(there: Sites) -> No
     other = loopback(membership={"bootstrap_wait_ms": 61, "linger_ms": 60})
     with (
         opened(group, home, sender=True),
-        pytest.raises(ig.ConfigError, match=r"membership\.bootstrap_wait_ms \(60 and 61\)"),
+        pytest.raises(ig.ConfigError, match=r"membership\.bootstrap_wait_ms \(250 and 61\)"),
     ):
         opened(group, home, config=other)
 
@@ -128,7 +128,7 @@ member.send(b"boo", ack="delivered")
 print("there", flush=True)
 sys.stdin.read()
 """
-TOML = '[network]\ninterface = "lo"\n[membership]\nbootstrap_wait_ms = 60\nlinger_ms = 60\n'
+TOML = '[network]\ninterface = "lo"\n[membership]\nbootstrap_wait_ms = 250\nlinger_ms = 60\n'
 
 
 def a_client(group: str, home: Path) -> subprocess.Popen[str]:

@@ -12,7 +12,7 @@ import pytest
 import intergroup_core as ig
 from intergroup_core.log.stream import StreamReader
 from intergroup_core.runtime.stream_store import StreamStore
-from tests.integration.agents import logs_of, opened, read_until, read_values, records_in, status_of
+from tests.integration.agents import logs_of, opened, read_until, read_values, records_in, status_of, until
 from tests.integration.groups import PATIENCE_SECONDS, a_group_name
 from tests.integration.sites import Sites, sites
 
@@ -109,6 +109,7 @@ def test_readers_at_three_sites_see_the_same_from_the_same_cut(there: Sites) -> 
     with opened(group, there.home("a"), sender=True, name="anna") as anna:
         anna.send_many(numbered(0, 50), ack="delivered")
         with opened(group, there.home("b"), sender=True, name="bert") as bert:
+            until(lambda: len(bert.members().senders) == 2)
             bert.send_many(numbered(50, 100), ack="delivered")
         anna.send_many(numbered(100, 150), ack="delivered")
         rows = []

@@ -17,7 +17,7 @@ from tests.integration.agents import logs_of, opened, read_until, read_values, r
 from tests.integration.groups import PATIENCE_SECONDS, a_group_name, loopback
 from tests.integration.sites import Sites, sites
 
-SOON = {"bootstrap_wait_ms": 60, "linger_ms": 60}
+SOON = {"bootstrap_wait_ms": 250, "linger_ms": 60}
 NARROW = {"app_queue_bytes": 65_536}
 _MISSING = why_no_namespaces()
 

@@ -29,7 +29,7 @@ from tests.integration.processes import INTERGROUP
 from tests.integration.sites import Sites, sites, stop_agent
 
 _MISSING = why_no_namespaces()
-SOON = {"bootstrap_wait_ms": 60, "linger_ms": 60}
+SOON = {"bootstrap_wait_ms": 250, "linger_ms": 60}
 ON_HOSTS = loopback(network={"interface": "e0"}, membership=SOON)
 
 
