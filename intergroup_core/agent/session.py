@@ -259,18 +259,23 @@ class Session:
 
     async def _release(self, handle: Handle, seconds: float = LEAVE_SECONDS) -> None:
         """Let go of a group; whoever is the last to use a member makes it leave."""
-        stream, sending = handle.stream, handle.sending
-        if sending is not None:
-            sending.users -= 1
-            if sending is not stream.sending and not sending.users:
-                await self._end_sender(stream, sending, seconds)
-            elif not sending.member.closed and len(stream.leases) > 1:
-                with suppress(MemberEnded, TimeoutError, LocalProtocolError):
-                    async with asyncio.timeout(seconds):
-                        await sending.member.sent()
-        stream.leases.discard(handle)
-        if not stream.leases:
-            await self._streams.leave(stream, seconds, linger=handle.opened.config.agent.linger_s)
+        stream = handle.stream
+        try:
+            if handle.sending is not None:
+                await self._release_sender(stream, handle.sending, seconds)
+        finally:
+            stream.leases.discard(handle)
+            if not stream.leases:
+                await self._streams.leave(stream, seconds, linger=handle.opened.config.agent.linger_s)
+
+    async def _release_sender(self, stream: Stream, sending: Sending, seconds: float) -> None:
+        sending.users -= 1
+        if sending is not stream.sending and not sending.users:
+            await self._end_sender(stream, sending, seconds)
+        elif not sending.member.closed and len(stream.leases) > 1:
+            with suppress(MemberEnded, TimeoutError, LocalProtocolError):
+                async with asyncio.timeout(seconds):
+                    await sending.member.sent()
 
     async def _end_sender(self, stream: Stream, sending: Sending, seconds: float) -> None:
         member = sending.member

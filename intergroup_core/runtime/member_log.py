@@ -77,15 +77,6 @@ class MemberLog:
         """All entries below are kept to the level asked for."""
         return self._kept
 
-    @property
-    def full(self) -> bool:
-        """Whether the disk has no room."""
-        return bool(self._waiting)
-
-    @property
-    def waiting_bytes(self) -> int:
-        return sum(event.nbytes for event in self._waiting if isinstance(event, Chunk))
-
     def append(self, event: Event) -> None:
         """Take an event; LogError where the log cannot go on."""
         if self._waiting:
