@@ -15,7 +15,7 @@ import intergroup_core as ig
 from intergroup_core.benchmarks.testbed import why_no_namespaces
 from tests.integration.agents import logs_of, opened, read_until, read_values, records_in, status_of, until
 from tests.integration.groups import PATIENCE_SECONDS, a_group_name, loopback
-from tests.integration.sites import Sites, sites
+from tests.integration.sites import Sites, sites, stop_agent
 
 SOON = {"bootstrap_wait_ms": 250, "linger_ms": 60}
 NARROW = {"app_queue_bytes": 65_536}
@@ -150,6 +150,7 @@ def small_disk(home: Path, size: int) -> Iterator[None]:
     try:
         yield
     finally:
+        stop_agent(home)  # once the disk is gone nobody would find its socket
         subprocess.run(["umount", "--lazy", str(home)], check=True)
 
 
