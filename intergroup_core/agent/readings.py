@@ -6,10 +6,11 @@ from typing import Any
 
 from intergroup_core.agent.history import Live
 from intergroup_core.agent.reading import Reading
-from intergroup_core.agent.requests import service_of, slow_reader_of
+from intergroup_core.agent.requests import slow_reader_of
 from intergroup_core.agent.stream import Stream
 from intergroup_core.agent.streams import Streams
 from intergroup_core.client.following import EARLIEST, listed_bound
+from intergroup_core.client.names import service_of
 from intergroup_core.errors import ChannelBroken, ConfigError, LocalProtocolError
 from intergroup_core.ids import Service, format_member
 from intergroup_core.log.cut import EntryCut

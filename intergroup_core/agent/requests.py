@@ -10,12 +10,11 @@ import numpy as np
 
 from intergroup_core.agent.reading import SlowReader
 from intergroup_core.agent.sending import Ack
+from intergroup_core.client.names import checked_name, service_of
 from intergroup_core.config import Config
 from intergroup_core.errors import ChannelBroken, ConfigError
 from intergroup_core.ids import Service
 from intergroup_core.wire.records import RecordBatch
-
-MAX_NAME_BYTES = 255
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,19 +78,6 @@ def slow_reader_of(policy: Any) -> SlowReader:
     except ValueError:
         allowed = ", ".join(each.value for each in SlowReader)
         raise ConfigError(f"slow_reader is {policy!r:.40}; it must be one of {allowed}") from None
-
-
-def service_of(delivery: str) -> Service:
-    try:
-        return Service(delivery)
-    except ValueError:
-        raise ConfigError(f"delivery is {delivery!r:.40}; it must be uu, rso or rto") from None
-
-
-def checked_name(name: Any, what: str) -> str:
-    if not isinstance(name, str) or not name or len(name.encode()) > MAX_NAME_BYTES or not name.isprintable():
-        raise ConfigError(f"{what} is {name!r:.42}; it must be 1 to {MAX_NAME_BYTES} bytes of printable text")
-    return name
 
 
 def handle_of(body: Any) -> int:

@@ -18,12 +18,12 @@ from intergroup_core.agent.requests import (
     handle_of,
     open_request,
     send_request,
-    service_of,
 )
 from intergroup_core.agent.sending import Ack, Sending
 from intergroup_core.agent.stream import Stream
 from intergroup_core.agent.streams import Streams
 from intergroup_core.client.channel import VERSION, Kind, Said, encode, encode_failure
+from intergroup_core.client.names import service_of
 from intergroup_core.errors import (
     Backpressure,
     ChannelBroken,

@@ -9,6 +9,7 @@ import socket
 from collections.abc import Iterable, Sequence
 
 from intergroup_core.client.following import EARLIEST
+from intergroup_core.client.names import checked_name, service_of
 from intergroup_core.config import Config
 from intergroup_core.errors import ConfigError, LocalProtocolError, LogError
 from intergroup_core.ids import Service
@@ -17,7 +18,6 @@ from intergroup_core.log.cut_codec import cut_of_text
 from intergroup_core.runtime.interfaces import resolve_interface
 from intergroup_core.wire.records import RecordBatch
 
-MAX_NAME_BYTES = 255
 LATEST = "latest"
 
 _members_here = itertools.count(1)
@@ -47,9 +47,9 @@ def checked(
     config = config or Config()
     if interface is not None:
         config = dataclasses.replace(config, network=dataclasses.replace(config.network, interface=interface))
-    _check_name(group, "a group's name")
+    checked_name(group, "a group's name")
     if name is not None:
-        _check_name(name, "a member's name")
+        checked_name(name, "a member's name")
     service = service_of(delivery)
     resolve_interface(config.network.interface)  # no agent is started for one that is not there
     return Wanted(service, config, _start_of(start, service, in_process=in_process))
@@ -73,23 +73,11 @@ def _start_of(start: str, service: Service, *, in_process: bool) -> Cut | str | 
     return cut
 
 
-def service_of(delivery: str) -> Service:
-    try:
-        return Service(delivery)
-    except ValueError:
-        raise ConfigError(f"delivery is {delivery!r}; it must be uu, rso or rto") from None
-
-
 def default_name() -> str:
     """Host and process, and a number from the second member of a process on."""
     number = next(_members_here)
     base = f"{socket.gethostname()}-{os.getpid()}"
     return base if number == 1 else f"{base}-{number}"
-
-
-def _check_name(name: str, what: str) -> None:
-    if not name or len(name.encode()) > MAX_NAME_BYTES or not name.isprintable():
-        raise ConfigError(f"{what} is {name[:40]!r}; it must be 1 to {MAX_NAME_BYTES} bytes of printable text")
 
 
 def as_records(values: Iterable[bytes] | RecordBatch) -> Sequence[bytes] | RecordBatch:

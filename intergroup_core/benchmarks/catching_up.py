@@ -136,6 +136,7 @@ def pulse(task: Fields) -> None:
         say(kind="filled", bytes=size, digest=digest.hexdigest(), bytes_per_s=rate)
         while True:
             member.send(PULSE)
+            # A sender of a steady rate is what is measured: the reader looks for pauses between its records.
             time.sleep(PULSE_SECONDS)
 
 
