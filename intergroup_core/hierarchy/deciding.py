@@ -19,7 +19,7 @@ class Deciding(Knowledge):
     FAR_FACTOR = 1.5
     """A child whose coordinator is farther away than a near one by this factor is far from it: without a difference
     between the two it would become a coordinator that is close to another, and a child again."""
-    MAX_BACKOFF = 4
+    MAX_BACKOFF = 2
     """Doublings of the time before it tries again to become a child."""
 
     _planned: Appropriateness | None = None
@@ -84,9 +84,9 @@ class Deciding(Knowledge):
             if known.distance_us is None or known.distance_us > self._closeness_us:
                 continue
             size = lead.sizes.get(site, 0)
-            if size >= room:
-                continue  # It would not take this site.
+            if size >= room or (size, site) < (children, self.me):
+                continue  # It would not take this site, or is the one that goes.
             close = True
-            if (size, site) > (children, self.me) and size + children + 1 <= most:
+            if size + children + 1 <= most:
                 fits = True
         return CoordinatorSituation(coordinators=lead.coordinators, children=children, close=close, fits=fits)
