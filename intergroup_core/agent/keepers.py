@@ -85,6 +85,11 @@ class Keepers:
             del self._answers[serial]
         return sorted(answers.values(), key=lambda keeper: (keeper.host, keeper.port))
 
+    def own(self, group: str) -> list[Keeper]:
+        """This site, where it serves its logs."""
+        token = self._token_of(group)
+        return [Keeper(self._name, self._advertise or host, port, token) for host, port in self._ports.items()]
+
     def spread(self, group: str, service: Service, name: str, cut: bytes, stamp: Timestamp) -> None:
         """Say to all how far a subscription has come."""
         commit = KeeperCommit(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from intergroup_core.agent.history import Live
+from intergroup_core.agent.plannable import read_level_of
 from intergroup_core.agent.reading import Reading
 from intergroup_core.agent.requests import slow_reader_of
 from intergroup_core.agent.stream import Stream
@@ -17,6 +18,8 @@ from intergroup_core.log.cut import EntryCut
 from intergroup_core.log.cut_codec import cut_of_list, listed_cut
 
 MAX_READINGS = 1_000
+MAX_WAIT_SECONDS = 60.0
+"""How long a question for news may stay open."""
 
 
 class Readings:
@@ -69,6 +72,45 @@ class Readings:
                     "id": format_member(stream.member.endpoint.me),
                 }
         raise ChannelBroken(f"a reader did not say how far it is: {body!r:.100}")
+
+    async def plan(self, body: Any) -> Any:
+        match body:
+            case [int(number), level, known, int() | float() as seconds] if number in self._readings:
+                stream, _ = self._readings[number]
+                wanted = read_level_of(level)
+                other_than = cut_of_list(known) if known is not None else None
+                head = await stream.next_head(wanted, other_than, min(float(seconds), MAX_WAIT_SECONDS))
+                return {
+                    "head": listed_cut(head) if head is not None else None,
+                    "upto": stream.heads.upto(wanted),
+                    "ended": stream.ended,
+                }
+        raise ChannelBroken(f"a request to plan is not understood: {body!r:.100}")
+
+    def hold(self, body: Any) -> None:
+        match body:
+            case [int(number), int(entry)] if number in self._readings:
+                stream, reading = self._readings[number]
+                stream.hold(reading, entry)
+                return
+        raise ChannelBroken(f"a reader did not say what it holds: {body!r:.100}")
+
+    async def earliest(self, body: Any) -> Any:
+        match body:
+            case [int(number)] if number in self._readings:
+                cut = await self._streams.history(self._readings[number][0]).earliest()
+                return listed_cut(cut) if cut is not None else None
+        raise ChannelBroken(f"a request for the earliest cut is not understood: {body!r:.100}")
+
+    async def keepers(self, body: Any) -> Any:
+        match body:
+            case [str(group), str(delivery)]:
+                stream = self._streams.there(group, service_of(delivery))
+                keepers = self._streams.keepers
+                own = keepers.own(stream.group)
+                found = await keepers.find(stream.group, stream.config)
+                return [[keeper.name, keeper.host, keeper.port, keeper.token] for keeper in (*own, *found)]
+        raise ChannelBroken(f"a request for keepers is not understood: {body!r:.100}")
 
     async def history(self, body: Any) -> Any:
         match body:

@@ -102,6 +102,14 @@ class Session:
                 return await self._readings.next(said.body)
             case Kind.HISTORY:
                 return await self._readings.history(said.body)
+            case Kind.PLAN:
+                return await self._readings.plan(said.body)
+            case Kind.HOLD:
+                return self._readings.hold(said.body)
+            case Kind.EARLIEST:
+                return await self._readings.earliest(said.body)
+            case Kind.KEEPERS:
+                return await self._readings.keepers(said.body)
             case Kind.HEAD:
                 return self._head(said.body)
             case Kind.KEEP:
@@ -155,6 +163,7 @@ class Session:
             "name": endpoint.name,
             "id": format_member(endpoint.me),
             "state": endpoint.state,
+            "path": str(handle.stream.directory),
         }
 
     def _handle(self, number: int) -> Handle:

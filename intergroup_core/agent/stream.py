@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from intergroup_core.agent.beginning import LogBeginning
-from intergroup_core.agent.plannable import Heads, ReadLevel
+from intergroup_core.agent.plannable import Frontier, Heads, ReadLevel
 from intergroup_core.agent.reading import Lengths, Reading, SlowReader
 from intergroup_core.agent.retention import StreamRetention
 from intergroup_core.agent.sending import Sending
@@ -28,6 +28,9 @@ from intergroup_core.runtime.subscription_store import Subscription
 from intergroup_core.wire.chunk import Chunk
 
 _log = logging.getLogger(__name__)
+
+HEAD_SECONDS = 0.002
+"""How often it is looked whether what is kept here may be planned, while somebody waits for that."""
 
 Opener = Callable[[MemberLog, Callable[[], None]], Member]
 """Opens the member whose log this is; the second is called when the member is closed."""
@@ -124,6 +127,12 @@ class Stream:
         if reading.policy is SlowReader.GAP and not self.ended:
             self._skip(reading)
 
+    def hold(self, reading: Reading, entry: int) -> None:
+        """A reader that asks for ranges, not for what comes next, needs nothing any more before an entry."""
+        reading.entry = max(reading.entry, min(entry, self.log.kept))
+        reading.in_history = False
+        self._changed()
+
     @property
     def reads_history(self) -> bool:
         """Whether somebody reads older logs, or may be about to."""
@@ -144,12 +153,23 @@ class Stream:
     def head(self, level: ReadLevel) -> Cut | None:
         """Up to where this stream may be planned."""
         if not self.ended:
-            self.heads.advance(self.log.kept, self._stable)
+            self.heads.advance(self.log.kept, self._frontier)
         return self.heads.cut(level)
 
+    async def next_head(self, level: ReadLevel, known: Cut | None, seconds: float) -> Cut | None:
+        """The head once it is another than the one known, or after so many seconds."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        while (head := self.head(level)) == known and not self.ended and loop.time() < deadline:
+            # What is kept is heard of at once; that others have it too, by looking.
+            left = deadline - loop.time()
+            await self.changed(min(left, HEAD_SECONDS if self.heads.waits(level) else left))
+        return head
+
     @property
-    def _stable(self) -> int:
-        return self.member.endpoint.stable
+    def _frontier(self) -> Frontier:
+        endpoint = self.member.endpoint
+        return Frontier(endpoint.acknowledged, endpoint.stable)
 
     # What the log says
 
@@ -166,7 +186,7 @@ class Stream:
     def kept(self, stop: int) -> None:
         self._lengths.grew(stop, self._grown)
         self._grown = 0
-        self.heads.advance(stop, self._stable)
+        self.heads.advance(stop, self._frontier)
         for sending in self._senders:
             sending.kept(stop)
         for reading in self._readings:

@@ -59,6 +59,14 @@ class Kind(IntEnum):
     """A named subscription has come so far, or ends."""
     COMMITTED = 21
     """How far a named subscription has come."""
+    PLAN = 22
+    """Up to where a reader may plan, at a level, and up to which timestamp nothing more comes before that."""
+    HOLD = 23
+    """A reader needs nothing any more that lies before an entry."""
+    EARLIEST = 24
+    """The cut before everything that any site has."""
+    KEEPERS = 25
+    """Who has something of a group's log, this site first."""
 
 
 class Said(NamedTuple):

@@ -89,6 +89,18 @@ class Connection:
             raise failure(body)
         return body
 
+    @property
+    def alive(self) -> bool:
+        """Whether the agent is still there, as far as can be told without a word."""
+        if self._closed or self._gone is not None or os.getpid() != self._pid:
+            return False
+        try:
+            return bool(self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+
     def interrupt(self) -> None:
         """End the conversation under whoever waits in it; that one sees the agent go."""
         with suppress(OSError):

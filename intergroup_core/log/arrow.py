@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect, bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -62,11 +63,27 @@ def schema_of(columns: Sequence[str]) -> pa.Schema:
     return pa.schema([known[column] for column in columns])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowFilter:
+    """Which rows are wanted; what is left out is not decoded."""
+
+    kinds: frozenset[str] = frozenset({"data", "view", "gap"})
+    senders: frozenset[str] = frozenset()
+    """Names or ids of those whose data rows are wanted; empty for all."""
+
+    def takes(self, kind: Kind) -> bool:
+        return kind.name.lower() in self.kinds
+
+
+EVERYTHING = RowFilter()
+
+
 class ArrowRows:
     """The rows of ranges of one log, with only the columns that are wanted."""
 
-    def __init__(self, reader: LogReader, columns: Sequence[str] = COLUMNS) -> None:
+    def __init__(self, reader: LogReader, columns: Sequence[str] = COLUMNS, wanted: RowFilter = EVERYTHING) -> None:
         self._reader = reader
+        self._wanted = wanted
         self.schema = schema_of(columns)
         self._group = reader.manifest.group
         self._ordered = reader.manifest.service is not Service.UU
@@ -92,6 +109,8 @@ class ArrowRows:
                 self._install(self._reader.install_before(header.entry))
             last = header.entry
             if piece.entry.kind is Kind.DATA:
+                if not self._takes_data(header.source):
+                    continue
                 gathered.add(piece)
                 if gathered.rows >= rows or gathered.value_bytes >= BATCH_BYTES:
                     yield self._data(gathered)
@@ -100,9 +119,17 @@ class ArrowRows:
             if gathered.rows:
                 yield self._data(gathered)
                 gathered = MessageColumns()
-            yield self._view(piece) if piece.entry.kind is Kind.VIEW else self._gap(piece)
+            row = self._view(piece) if piece.entry.kind is Kind.VIEW else self._gap(piece)
+            if self._wanted.takes(piece.entry.kind):
+                yield row
         if gathered.rows:
             yield self._data(gathered)
+
+    def _takes_data(self, source: int) -> bool:
+        senders = self._wanted.senders
+        if not self._wanted.takes(Kind.DATA):
+            return False
+        return not senders or self._name(source) in senders or format_member(MemberId(source)) in senders
 
     def _install(self, install: Install | None) -> None:
         if install is None:

@@ -1,0 +1,91 @@
+"""Up to where a stream may be planned: kept, and in `rto` never between two messages of one microsecond."""
+
+from __future__ import annotations
+
+from intergroup_core.agent.plannable import Frontier, Heads, ReadLevel
+from intergroup_core.ids import COUNTER_BITS, Service
+from intergroup_core.log.cut import OrderCut, SourceCut
+from tests.builders import A, B
+from tests.log_builders import LOG, a_chunk, a_gap, an_install
+
+NOW = 1_000
+"""In microseconds."""
+
+
+def at(microsecond: int, counter: int = 0) -> int:
+    return (microsecond << COUNTER_BITS) + counter
+
+
+def heads_of(service: Service, *timestamps: int) -> Heads:
+    """After a view and a message at each timestamp, of two senders in turn."""
+    heads = Heads(service, LOG)
+    heads.appended(0, an_install(A, B, start=at(1)))
+    for number, timestamp in enumerate(timestamps):
+        heads.appended(number + 1, a_chunk(source=(A, B)[number % 2], seq=number + 1, timestamp=timestamp))
+    return heads
+
+
+def timestamp_of(heads: Heads, level: ReadLevel = ReadLevel.STABLE) -> int | None:
+    cut = heads.cut(level)
+    assert cut is None or isinstance(cut, OrderCut)
+    return None if cut is None else cut.timestamp
+
+
+def test_there_is_no_head_before_something_is_kept() -> None:
+    heads = heads_of(Service.RTO, at(5))
+    heads.advance(0, Frontier(at(NOW), at(NOW)))
+    assert heads.cut(ReadLevel.LOCAL) is None
+
+
+def test_what_is_kept_and_acknowledged_by_all_is_planned() -> None:
+    heads = heads_of(Service.RTO, at(5), at(6))
+    heads.advance(3, Frontier(at(NOW), at(NOW)))
+    assert timestamp_of(heads) == at(6)
+
+
+def test_the_levels_have_heads_of_their_own() -> None:
+    heads = heads_of(Service.RTO, at(5), at(6))
+    heads.advance(3, Frontier(at(NOW), at(6)))
+    assert timestamp_of(heads, ReadLevel.LOCAL) == at(6)
+    assert timestamp_of(heads, ReadLevel.STABLE) == at(5)
+    assert not heads.waits(ReadLevel.LOCAL)
+    assert heads.waits(ReadLevel.STABLE)
+
+
+def test_a_microsecond_in_which_more_may_come_is_not_planned() -> None:
+    heads = heads_of(Service.RTO, at(5), at(6, 1))
+    heads.advance(3, Frontier(at(6, 4_000), at(6, 4_000)))
+    assert timestamp_of(heads) == at(5)
+    heads.advance(3, Frontier(at(7), at(7)))
+    assert timestamp_of(heads) == at(6, 1)
+
+
+def test_a_microsecond_is_planned_as_a_whole() -> None:
+    heads = heads_of(Service.RTO, at(5), at(6, 1), at(6, 2))
+    heads.advance(3, Frontier(at(NOW), at(NOW)))
+    assert timestamp_of(heads) == at(5)
+    heads.advance(4, Frontier(at(NOW), at(NOW)))
+    assert timestamp_of(heads) == at(6, 2)
+
+
+def test_nothing_more_comes_at_or_below_what_is_said() -> None:
+    heads = heads_of(Service.RTO, at(5), at(9))
+    heads.advance(2, Frontier(at(20), at(20, 7)))
+    assert heads.upto(ReadLevel.STABLE) == at(9) - 1  # the second message is not kept yet
+    heads.advance(3, Frontier(at(20), at(20, 7)))
+    assert heads.upto(ReadLevel.STABLE) == at(20) - 1
+
+
+def test_a_gap_does_not_hold_up_what_came_before_it() -> None:
+    heads = heads_of(Service.RTO, at(5))
+    heads.appended(2, a_gap())
+    heads.advance(3, Frontier(at(NOW), at(NOW)))
+    assert timestamp_of(heads) == at(5)
+
+
+def test_in_rso_a_head_is_where_each_sender_is() -> None:
+    heads = heads_of(Service.RSO, at(5), at(6, 1), at(6, 2))
+    heads.advance(3, Frontier(at(6, 1), at(6, 1)))
+    cut = heads.cut(ReadLevel.STABLE)
+    assert isinstance(cut, SourceCut)
+    assert cut.seqs == {A: 1, B: 2}
