@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from pyspark_intergroup.offsets import Offsets
 
 from intergroup_core.ids import MemberId, Timestamp, ViewId
 from intergroup_core.log.cut import EntryCut, OrderCut, SourceCut
+from pyspark_intergroup.offsets import Offsets
 
 FILES = Path(__file__).parent / "offsets"
 ANNA, BERT = MemberId(0x0123_4567_89AB_CDEF), MemberId(0xFEDC_BA98_7654_3210)

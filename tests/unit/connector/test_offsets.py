@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark_intergroup.offsets import Offsets, delivery_of
 
 from intergroup_core.errors import OffsetsUnusable
 from intergroup_core.ids import MAX_TIMESTAMP, MemberId, Timestamp, ViewId
 from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
 from intergroup_core.log.cut_codec import cut_fields
 from intergroup_core.wire.header import MAX_SEQ
+from pyspark_intergroup.offsets import Offsets, delivery_of
 
 IDS = st.integers(0, (1 << 64) - 1)
 MEMBERS = IDS.map(MemberId)
