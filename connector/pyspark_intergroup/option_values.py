@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import PurePath
 
 from intergroup_core.client.names import checked_name
 from intergroup_core.errors import ConfigError
+from pyspark_intergroup.moments import iso_micros
 
 MAX_NUMBER = (1 << 63) - 1
 MAX_SECONDS = 1_000_000_000
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MAX_MILLIS = 253_402_300_799_999
 """The last millisecond of the year 9999."""
 _SECONDS = {
@@ -136,14 +134,14 @@ class OptionValues:
         if value is None:
             return None
         if value.isascii() and value.isdigit():
-            moment = int(value) * 1_000 if len(value) <= len(str(_MAX_MILLIS)) else math.inf
+            moment = int(value) * 1_000 if len(value) <= len(str(_MAX_MILLIS)) else -1
         else:
-            moment = _iso_us(value)
+            moment = _iso_micros(value)
         if not 0 <= moment <= _MAX_MILLIS * 1_000 + 999:
             raise refused(
                 name, value, "milliseconds since 1970 or ISO 8601, such as 2026-05-01T12:00:00Z, from 1970 to 9999"
             )
-        return int(moment)
+        return moment
 
 
 def one_of(allowed: Sequence[str]) -> str:
@@ -158,12 +156,8 @@ def _quantity(value: str, units: Mapping[str, Decimal]) -> Decimal | None:
     return Decimal(found[1]) * units[found[2]]
 
 
-def _iso_us(value: str) -> float:
+def _iso_micros(value: str) -> int:
     try:
-        moment = datetime.fromisoformat(value)
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC)
-        elapsed = moment - _EPOCH
-    except (ValueError, OverflowError):
+        return iso_micros(value)
+    except ValueError:
         return -1
-    return (elapsed.days * 86_400 + elapsed.seconds) * 1_000_000 + elapsed.microseconds
