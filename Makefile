@@ -34,9 +34,11 @@ format: venv  ## let ruff rewrite what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: venv  ## regenerate docs/options.md
+docs: venv  ## regenerate docs/options.md and docs/spark-options.md
 	$(BIN)/python -m intergroup_core.cli.options_page > docs/options.md.new
 	@mv docs/options.md.new docs/options.md
+	$(BIN)/python -m pyspark_intergroup.options_page > docs/spark-options.md.new
+	@mv docs/spark-options.md.new docs/spark-options.md
 
 test: venv lint  ## set-up, lint and every test but the benchmarks
 	$(BIN)/pytest -n $(JOBS) --dist worksteal --ignore tests/benchmarks tests

@@ -18,6 +18,8 @@
     ├── AgentUnavailable       the site's agent cannot be started or does not answer
     │   └── AgentGone          it ended while somebody talked with it
     ├── ChannelBroken          what came from a local process or agent is not the language they speak
+    ├── OffsetsUnusable        offsets of a checkpoint or an option are not ones that a query can go on from
+    ├── ValueMalformed         a record's value is not what the schema of a read says; names the record
     └── Backpressure           the queue to the group is full; try again when there is room
 
 What comes from the network never raises: it is dropped and counted by cause.
@@ -111,3 +113,11 @@ class AgentGone(AgentUnavailable):
 
 class ChannelBroken(IntergroupError):
     """What came from a local process or agent is not the language they speak."""
+
+
+class OffsetsUnusable(IntergroupError):
+    """Offsets are malformed, of another version, or of another query."""
+
+
+class ValueMalformed(IntergroupError):
+    """A record's value is not what the schema of a read says."""

@@ -19,6 +19,6 @@ def service_of(delivery: str) -> Service:
 
 def checked_name(name: Any, what: str) -> str:
     """A name that people can read and a message can carry."""
-    if not isinstance(name, str) or not name or len(name.encode()) > MAX_NAME_BYTES or not name.isprintable():
+    if not isinstance(name, str) or not name or not name.isprintable() or len(name.encode()) > MAX_NAME_BYTES:
         raise ConfigError(f"{what} is {name!r:.42}; it must be 1 to {MAX_NAME_BYTES} bytes of printable text")
     return name
