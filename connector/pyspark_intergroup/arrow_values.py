@@ -17,27 +17,33 @@ class ArrowValues:
     def decode(self, values: pa.Array) -> Decoded:
         """Of binary values, none of them null."""
         malformed: dict[int, str] = {}
-        alike: dict[pa.Schema, list[tuple[int, pa.Table]]] = {}
+        alike: dict[pa.Schema, list[tuple[int, pa.RecordBatch]]] = {}
+        schema: pa.Schema | None = None
+        group: list[tuple[int, pa.RecordBatch]] = []
         for row, value in enumerate(values):
             try:
-                table = _one_row(value.as_buffer())
-                alike.setdefault(table.schema, []).append((row, table))
+                batch = _one_row(value.as_buffer())
             except Mismatch as mismatch:
                 malformed[row] = str(mismatch)
+                continue
+            if schema is None or not batch.schema.equals(schema):  # far quicker than to look it up
+                schema = batch.schema
+                group = alike.setdefault(schema, [])
+            group.append((row, batch))
         order: list[int] = []
         parts: list[list[pa.Array]] = []
-        for group in alike.values():
-            for rows, columns in self._converted(group, malformed):
+        for together in alike.values():
+            for rows, columns in self._converted(together, malformed):
                 order += rows
                 parts.append(columns)
         return Decoded(self._in_order(order, parts, len(values)), malformed)
 
     def _converted(
-        self, group: list[tuple[int, pa.Table]], malformed: dict[int, str]
+        self, group: list[tuple[int, pa.RecordBatch]], malformed: dict[int, str]
     ) -> list[tuple[list[int], list[pa.Array]]]:
         """Rows of one schema at once; where that fails, each by itself."""
         try:
-            columns = self._columns(pa.concat_tables([table for _, table in group]), len(group))
+            columns = self._columns(pa.Table.from_batches([batch for _, batch in group]), len(group))
             return [([row for row, _ in group], columns)]
         except Mismatch as mismatch:
             if len(group) == 1:
@@ -68,7 +74,7 @@ class ArrowValues:
         ]
 
 
-def _one_row(value: pa.Buffer) -> pa.Table:
+def _one_row(value: pa.Buffer) -> pa.RecordBatch:
     batches: list[pa.RecordBatch] = []
     try:
         with pa.ipc.open_stream(value) as reader:
@@ -81,7 +87,7 @@ def _one_row(value: pa.Buffer) -> pa.Table:
         raise Mismatch(f"it is not an Arrow IPC stream ({error!s:.80})") from None
     if len(batches) != 1 or batches[0].num_rows != 1:
         raise Mismatch(f"it is an Arrow IPC stream of {'several rows' if batches else 'no rows'}, and must have one")
-    return pa.Table.from_batches(batches).replace_schema_metadata(None)
+    return batches[0]
 
 
 def _column(table: pa.Table, field: pa.Field, rows: int) -> pa.Array:

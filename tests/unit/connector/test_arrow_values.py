@@ -84,6 +84,27 @@ def test_a_column_that_is_there_twice_is_malformed() -> None:
     assert rows_of(value)[0]["bad"] == value
 
 
+def test_rows_keep_their_places_whatever_schemas_come_between_them() -> None:
+    values = [a_row(count=0), a_row(name="1"), b"junk", a_row(count=3), a_row(name="4", count="4"), a_row(name="5")]
+    rows = rows_of(*values)
+    assert [row["count"] for row in rows] == [0, None, None, 3, None, None]
+    assert [row["name"] for row in rows] == [None, "1", None, None, None, "5"]
+    assert [row["bad"] for row in rows] == [None, None, values[2], None, values[4], None]
+
+
+def test_metadata_of_a_schema_makes_no_difference() -> None:
+    plain = pa.record_batch({"count": [1]})
+    values = [a_value(plain), a_value(plain.replace_schema_metadata({"a": "b"})), a_value(plain)]
+    assert [row["count"] for row in rows_of(*values)] == [1, 1, 1]
+
+
+def test_names_that_are_not_text_are_malformed() -> None:
+    value = a_row(place=pa.array([{"xyz": 1}])).replace(b"xyz", b"\xff\xffz")
+    schema = pa.schema([("place", pa.struct([("xyz", pa.int64())])), ("bad", pa.binary())])
+    (row,) = decoded(ValueDecoder(schema, "arrow", corrupt_column="bad"), [value])
+    assert row == {"place": None, "bad": value}
+
+
 def test_dictionaries_of_their_own() -> None:
     values = [a_row(name=pa.array([text]).dictionary_encode()) for text in ("x", "y", "z")]
     assert [row["name"] for row in rows_of(*values)] == ["x", "y", "z"]
