@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import islice
-
 import pyarrow as pa
 import pyarrow.types as kinds
 
 from pyspark_intergroup.strict_values import Decoded, Mismatch
-
-_MAX_BATCHES = 16
-"""Read of one value; empty ones beside the row are no harm, but no reason to go on for ever."""
 
 
 class ArrowValues:
@@ -22,27 +17,33 @@ class ArrowValues:
     def decode(self, values: pa.Array) -> Decoded:
         """Of binary values, none of them null."""
         malformed: dict[int, str] = {}
-        alike: dict[pa.Schema, list[tuple[int, pa.Table]]] = {}
+        alike: dict[pa.Schema, list[tuple[int, pa.RecordBatch]]] = {}
+        schema: pa.Schema | None = None
+        group: list[tuple[int, pa.RecordBatch]] = []
         for row, value in enumerate(values):
             try:
-                table = _one_row(value.as_buffer())
-                alike.setdefault(table.schema, []).append((row, table))
+                batch = _one_row(value.as_buffer())
             except Mismatch as mismatch:
                 malformed[row] = str(mismatch)
+                continue
+            if schema is None or not batch.schema.equals(schema):  # far quicker than to look it up
+                schema = batch.schema
+                group = alike.setdefault(schema, [])
+            group.append((row, batch))
         order: list[int] = []
         parts: list[list[pa.Array]] = []
-        for group in alike.values():
-            for rows, columns in self._converted(group, malformed):
+        for together in alike.values():
+            for rows, columns in self._converted(together, malformed):
                 order += rows
                 parts.append(columns)
         return Decoded(self._in_order(order, parts, len(values)), malformed)
 
     def _converted(
-        self, group: list[tuple[int, pa.Table]], malformed: dict[int, str]
+        self, group: list[tuple[int, pa.RecordBatch]], malformed: dict[int, str]
     ) -> list[tuple[list[int], list[pa.Array]]]:
         """Rows of one schema at once; where that fails, each by itself."""
         try:
-            columns = self._columns(pa.concat_tables([table for _, table in group]))
+            columns = self._columns(pa.Table.from_batches([batch for _, batch in group]), len(group))
             return [([row for row, _ in group], columns)]
         except Mismatch as mismatch:
             if len(group) == 1:
@@ -50,12 +51,14 @@ class ArrowValues:
                 return []
         return [part for single in group for part in self._converted([single], malformed)]
 
-    def _columns(self, table: pa.Table) -> list[pa.Array]:
+    def _columns(self, table: pa.Table, rows: int) -> list[pa.Array]:
         try:
             table.validate(full=True)  # it came from elsewhere: offsets may point anywhere
-        except pa.ArrowException as error:
+            return [_column(table, field, rows) for field in self._schema]
+        except Mismatch:
+            raise
+        except (pa.ArrowException, ValueError) as error:  # ValueError: a name that is not UTF-8
             raise Mismatch(f"it is not valid Arrow ({error!s:.80})") from None
-        return [_column(table, field) for field in self._schema]
 
     def _in_order(self, order: list[int], parts: list[list[pa.Array]], rows: int) -> list[pa.Array]:
         """The columns of the parts, which hold these rows, as columns of all rows."""
@@ -71,23 +74,26 @@ class ArrowValues:
         ]
 
 
-def _one_row(value: pa.Buffer) -> pa.Table:
+def _one_row(value: pa.Buffer) -> pa.RecordBatch:
+    batches: list[pa.RecordBatch] = []
     try:
         with pa.ipc.open_stream(value) as reader:
-            batches = [batch for batch in islice(reader, _MAX_BATCHES) if batch.num_rows]
-            schema = reader.schema.remove_metadata()
+            for batch in reader:
+                if batch.num_rows:
+                    batches.append(batch)
+                if len(batches) > 1:
+                    break
     except (pa.ArrowException, OSError, ValueError) as error:
         raise Mismatch(f"it is not an Arrow IPC stream ({error!s:.80})") from None
-    rows = sum(batch.num_rows for batch in batches)
-    if rows != 1:
-        raise Mismatch(f"it is an Arrow IPC stream of {rows} rows, and must have one")
-    return pa.Table.from_batches(batches).replace_schema_metadata(None).cast(schema)
+    if len(batches) != 1 or batches[0].num_rows != 1:
+        raise Mismatch(f"it is an Arrow IPC stream of {'several rows' if batches else 'no rows'}, and must have one")
+    return batches[0]
 
 
-def _column(table: pa.Table, field: pa.Field) -> pa.Array:
+def _column(table: pa.Table, field: pa.Field, rows: int) -> pa.Array:
     match table.schema.get_all_field_indices(field.name):
         case []:
-            return pa.nulls(table.num_rows, field.type)
+            return pa.nulls(rows, field.type)  # a table without columns does not know how many rows it had
         case [place]:
             column = table.column(place)
         case _:
@@ -108,7 +114,7 @@ def _fits(given: pa.DataType, wanted: pa.DataType) -> bool:
     if kinds.is_dictionary(given):
         return _fits(given.value_type, wanted)
     if kinds.is_floating(wanted):
-        return kinds.is_floating(given) or kinds.is_integer(given)
+        return bool(kinds.is_floating(given) or kinds.is_integer(given))
     if kinds.is_timestamp(given) and kinds.is_timestamp(wanted):
         return (given.tz is None) == (wanted.tz is None)
     if _is_list(given) and _is_list(wanted):

@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.json as arrow_json
 import pyarrow.types as kinds
 
@@ -24,9 +26,11 @@ MAX_TEXT_BYTES = 1 << 30
 """Of one parse; more is parsed in halves."""
 MAX_BRACKETS = 400
 """Of one value for Arrow: Python's parser gives up at some depth, and the two must agree."""
+_YEAR_ONE_DAY = 1 - date(1970, 1, 1).toordinal()
+_YEAR_ONE_US = _YEAR_ONE_DAY * 86_400_000_000
 _SPACE = b" \t\r\n"
 _ENDS_TO_TABS = bytes.maketrans(b"\r\n", b"\t\t")
-_NOT_FINITE = re.compile(rb"[:,\[][ \t\r\n]*-?(?:NaN|Inf)")
+_NOT_FINITE = re.compile(rb"[:,\[][ \t\r\n]*-?(?:NaN|Inf(?:inity)?)[ \t\r\n]*[],}]")
 
 
 class JsonValues:
@@ -86,7 +90,7 @@ class JsonValues:
             columns = [_whole_column(table.column(field.name)).cast(field.type) for field in self._schema]
         except pa.ArrowException:
             return None
-        return Decoded(columns, {})
+        return None if any(_has_year_zero(column) for column in columns) else Decoded(columns, {})
 
 
 def _joined(texts: Sequence[bytes]) -> bytes | None:
@@ -94,7 +98,8 @@ def _joined(texts: Sequence[bytes]) -> bytes | None:
 
     Its parser does not care for line ends, so that the half of an object might go on in the next value. Each value
     begins with { and ends with }: behind such an end, unless it is in a string, no { can follow inside an object, and
-    no string goes over a line end. So every line is made of whole objects. (Other texts can even crash it: `null` does.)
+    no string goes over a line end. So every line is made of whole objects. (Other texts can even crash it, as `null`
+    alone does.)
     """
     if not texts or not all(text[:1] == b"{" and text[-1:] == b"}" for text in texts):
         return None
@@ -123,6 +128,19 @@ def _is_utf8(text: bytes) -> bool:
 
 def _whole_column(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
+
+
+def _has_year_zero(column: pa.Array) -> bool:
+    """Arrow's calendar begins a year before Python's."""
+    if kinds.is_timestamp(column.type) or kinds.is_date32(column.type):
+        counted, first = (pa.int64(), _YEAR_ONE_US) if kinds.is_timestamp(column.type) else (pa.int32(), _YEAR_ONE_DAY)
+        least = pc.min(column.view(counted)).as_py()
+        return least is not None and least < first
+    if kinds.is_list(column.type):
+        return _has_year_zero(column.flatten())
+    if kinds.is_struct(column.type):
+        return any(_has_year_zero(part) for part in column.flatten())
+    return False
 
 
 def _parsed_as(kind: pa.DataType) -> pa.DataType | None:

@@ -1,4 +1,4 @@
-"""Values that are msgpack: a map of fields, or an array with an element for every column of the schema, in its order."""
+"""Values that are msgpack: a map of fields, or an array with an element for every column, in the schema's order."""
 
 from __future__ import annotations
 
