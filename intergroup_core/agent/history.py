@@ -13,7 +13,7 @@ from intergroup_core.client.fetching import Held, Keeper, KeeperConnection, keep
 from intergroup_core.errors import IntergroupError, RangeUnavailable
 from intergroup_core.ids import Service, timestamp_at
 from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
-from intergroup_core.log.part import cut_timestamp, part_of
+from intergroup_core.log.part import OrderPart, cut_timestamp, part_of
 from intergroup_core.log.reader import LogReader, Place
 from intergroup_core.log.stream import StreamReader
 from intergroup_core.log.transfer import RangeCut, RangeSink
@@ -109,6 +109,8 @@ class History:
 
     def _local(self, cut: RangeCut) -> Step | Live | None:
         log = self._stream.log.writer.manifest.log
+        if isinstance(cut, OrderCut) and (live := self._live_place(cut)) is not None and not live.message:
+            return Live(live.entry, cut)
         for found, reached in self._reader().steps(cut):
             if found.reader.manifest.log == log:
                 begin = found.start
@@ -118,6 +120,14 @@ class History:
             if reached != cut:
                 return Step(Path(found.reader.where), found.start, found.stop, reached)
         return None
+
+    def _live_place(self, cut: OrderCut) -> Place | None:
+        """Where a cut lies in the log that grows; an older one that is just like it so far has no say."""
+        live = self._live()
+        if live.stop == live.first:
+            return None
+        part = part_of(live)
+        return part.place_of(cut) if isinstance(part, OrderPart) and part.holds(cut) else None
 
     async def _fetched_behind(self, cut: RangeCut, *, gaps: bool = False) -> bool:
         """Whether another site had something that comes next, and this one has it now."""

@@ -95,7 +95,8 @@ class Connection:
         if self._closed or self._gone is not None or os.getpid() != self._pid:
             return False
         try:
-            return bool(self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
+            self._socket.settimeout(0)
+            return bool(self._socket.recv(1, socket.MSG_PEEK))
         except BlockingIOError:
             return True
         except OSError:

@@ -84,6 +84,7 @@ class Engines:
     ) -> None:
         self.me, self.service, self.counters = me, service, counters
         self.members: tuple[MemberId, ...] = tuple(beginning.activations)
+        self._promised_before = beginning.promises
         self._present: set[MemberId] = set()
         """Senders by what was delivered so far, at the end of an epoch too, when views are not entered one by one."""
         self.view_tag = beginning.view_tag
@@ -196,6 +197,8 @@ class Engines:
         bound = round(self._config.group.clock_bound_ms * MILLISECOND)
         self._clock_bound = timestamp_span(bound)
         self._guard = ClockGuard(self.members, self.acknowledged, bound, now.mono)
+        for source in self.members:
+            self._guard.begin(source, self._promised_before[source], now.mono)
         self._clock.observe(self.acknowledged)
 
     def start_sending(self, activation: int) -> None:

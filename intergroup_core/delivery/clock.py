@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from intergroup_core.ids import NO_TIMESTAMP, Instant, MemberId, Timestamp, timestamp_at, timestamp_span
+from intergroup_core.ids import MAX_TIMESTAMP, NO_TIMESTAMP, Instant, MemberId, Timestamp, timestamp_at, timestamp_span
 
 
 class HybridClock:
@@ -37,6 +37,13 @@ class ClockGuard:
         self._bound = timestamp_span(bound_ns)
         self._accepted = dict.fromkeys(sources, (start, now))
         self._delivered = (start, now)
+
+    def begin(self, source: MemberId, timestamp: int, now: int) -> None:
+        """What a source has promised to somebody who tells of it: in a group that is idle nothing was delivered of that
+        age, and who comes to it must believe the next word all the same."""
+        previous, _ = self._accepted[source]
+        if previous < timestamp < MAX_TIMESTAMP:
+            self._accepted[source] = (timestamp, now)
 
     def follow(self, source: MemberId, timestamp: int, now: int) -> None:
         """A source whose timestamps start from here, unless they are known already."""

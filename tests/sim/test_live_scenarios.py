@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from intergroup_core.config import Config
-from intergroup_core.ids import Service
+from intergroup_core.ids import Service, timestamp_span
 from intergroup_core.sim.cluster import MILLISECOND, SECOND
 from intergroup_core.sim.live_cluster import Seat
 from intergroup_core.sim.trace import Left, Sent
@@ -40,6 +40,18 @@ def test_a_receiver_where_nobody_is_waits_for_the_first_sender(a_live_cluster: M
     assert cluster.run_until(lambda: members_by_name(cluster, 0) == {"s1"})
     cluster.run_for(2 * SECOND)
     assert deliveries(cluster, 0, 1) == sendings(cluster, 1) > 0
+
+
+@pytest.mark.parametrize("sender", [False, True])
+def test_who_comes_to_a_group_that_has_long_been_idle_is_let_in(a_live_cluster: MakeLive, sender: bool) -> None:
+    seats = [Seat(name="s0"), replace(LATE, sender=sender)]
+    cluster = a_live_cluster(seats=seats, workload=Workload(rate=1e-6))
+    cluster.run_for(round(2 * cluster.config.group.clock_bound_ms) * MILLISECOND)
+    cluster.join(1)
+    cluster.run_for(3 * SECOND)
+    there, late = (process.endpoint for process in cluster.processes)
+    assert there.acknowledged - late.acknowledged < timestamp_span(SECOND)
+    assert not gaps(cluster)
 
 
 def test_a_sender_alone_delivers_to_itself(a_live_cluster: MakeLive) -> None:

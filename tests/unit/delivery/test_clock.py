@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from intergroup_core.delivery.clock import ClockGuard, HybridClock
-from intergroup_core.ids import Instant, timestamp_at, timestamp_span
+from intergroup_core.ids import MAX_TIMESTAMP, Instant, timestamp_at, timestamp_span
 from tests.builders import START, T0, A, B, after, millis
 
 SECOND = 10**9
@@ -118,3 +118,17 @@ def test_the_bound_is_in_the_clocks_own_unit() -> None:
     guard = ClockGuard([A], START, millis(1), T0.mono)
     assert guard.admits(A, START + timestamp_span(millis(1)), T0.mono)
     assert not guard.admits(A, START + timestamp_span(millis(3)), T0.mono)
+
+
+def test_what_a_source_had_promised_before_one_came_is_believed_from_the_start() -> None:
+    guard = a_guard(bound_s=1)
+    assert not guard.admits(A, in_future(60), at(0))
+    guard.begin(A, in_future(60), at(0))
+    assert guard.admits(A, in_future(61), at(0))
+    assert not guard.admits(B, in_future(61), at(0))
+
+
+def test_a_promise_without_end_says_nothing_of_a_sources_clock() -> None:
+    guard = a_guard(bound_s=1)
+    guard.begin(A, MAX_TIMESTAMP, at(0))
+    assert not guard.admits(A, in_future(60), at(0))
