@@ -116,6 +116,7 @@ def a_history(rng: Random, count: int, service: Service = Service.RTO) -> list[D
                     departed=departed,
                     transitional=tuple(stayed),
                     branches=branches,
+                    before=tuple((member, seqs[member] - 1) for member in (A, B, C) if rng.random() < 0.5),
                 )
             )
         elif choice < 0.16:
