@@ -51,6 +51,11 @@ class Install:
     departed: tuple[Departure, ...] = ()
     branches: tuple[str, ...] = ()
     """Ids of the other views that met in it (M10)."""
+    before: tuple[tuple[MemberId, int], ...] = ()
+    """What lies before it: the last seq of whoever came or went with it, and of all members where a repair made it.
+
+    The same at everybody who comes into it from the same view; empty where a member came into its midst.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,8 +76,8 @@ def an_install(*members: MemberId, start: int = START, seq: int = 1, **fields: A
     return Install(View(id=ViewId(Timestamp(start), leader, seq), members=members, names=names), **fields)
 
 
-def a_gap(reason: str = "behind the others", **fields: Any) -> GapEffect:
-    return GapEffect(reason, B, **fields)
+def a_gap(reason: str = "behind the others", incarnation: MemberId = B, **fields: Any) -> GapEffect:
+    return GapEffect(reason, incarnation, **fields)
 
 
 def a_log(
@@ -116,10 +116,12 @@ def a_history(rng: Random, count: int, service: Service = Service.RTO) -> list[D
                     departed=departed,
                     transitional=tuple(stayed),
                     branches=branches,
+                    before=tuple((member, seqs[member] - 1) for member in (A, B, C) if rng.random() < 0.5),
                 )
             )
         elif choice < 0.16:
-            history += [a_gap(unsure=rng.randint(0, 3)), an_install(*present, start=timestamp, seq=7)]
+            reborn = a_gap(incarnation=MemberId(1_000 + len(history)), unsure=rng.randint(0, 3))
+            history += [reborn, an_install(*present, start=timestamp, seq=7)]
         else:
             source = rng.choice(present)
             chunk = _some_chunk(rng, source, seqs[source], timestamp)

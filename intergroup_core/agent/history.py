@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from intergroup_core.agent.keepers import Keepers
+from intergroup_core.agent.plannable import ReadLevel
 from intergroup_core.agent.stream import Stream
 from intergroup_core.client.fetching import Held, Keeper, KeeperConnection, keeper_connection
 from intergroup_core.errors import IntergroupError, RangeUnavailable
 from intergroup_core.ids import Service, timestamp_at
 from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
-from intergroup_core.log.part import OrderPart, cut_timestamp, part_of
+from intergroup_core.log.entry import Kind
+from intergroup_core.log.part import OrderPart, cut_timestamp, first_seqs, joined, part_of
 from intergroup_core.log.reader import LogReader, Place
 from intergroup_core.log.stream import StreamReader
 from intergroup_core.log.transfer import RangeCut, RangeSink
@@ -114,9 +116,13 @@ class History:
         for found, reached in self._reader().steps(cut):
             if found.reader.manifest.log == log:
                 begin = found.start
-                if isinstance(begin, Place) and begin.message:
-                    return Step(self._stream.directory, begin, found.stop, reached)
-                return Live(begin.entry if isinstance(begin, Place) else found.reader.first, cut)
+                if isinstance(begin, Place):
+                    if begin.message:
+                        return Step(self._stream.directory, begin, found.stop, reached)
+                    return Live(begin.entry, cut)
+                assert isinstance(cut, SourceCut)
+                assert isinstance(begin, SourceCut)
+                return self._in_live(cut, begin, found.reader)
             if reached != cut:
                 return Step(Path(found.reader.where), found.start, found.stop, reached)
         return None
@@ -128,6 +134,30 @@ class History:
             return None
         part = part_of(live)
         return part.place_of(cut) if isinstance(part, OrderPart) and part.holds(cut) else None
+
+    def _in_live(self, cut: SourceCut, begin: SourceCut, live: LogReader) -> Step | Live | None:
+        """How to read on from a cut of `rso` in the log that grows, which has no one place there.
+
+        What it has besides comes first, as a range, and the rest as it grows; where all of it is behind the cut, that
+        may take a while.
+        """
+        firsts = first_seqs(live)
+        views = [place.view for segment in live.segments for place in segment.index.view_places()]
+        touched = any(cut.seqs.get(source, 0) >= first for source, first in firsts.items())
+        if not touched and begin.view in (None, *views[:1]):
+            return Live(live.first, cut)
+        kept = self._stream.head(ReadLevel.LOCAL)
+        entry = self._stream.log.kept
+        assert isinstance(kept, SourceCut)
+        if any(seq > kept.seqs.get(source, 0) for source, seq in cut.seqs.items() if source in firsts):
+            return None  # others had it kept before this site
+        more = any(seq > cut.seqs.get(source, 0) for source, seq in kept.seqs.items())
+        if more or (kept.view is not None and (cut.view is None or kept.view > cut.view)):
+            start = SourceCut(cut.seqs, begin.view)
+            return Step(self._stream.directory, start, kept, joined(cut, kept))
+        while entry > live.first and next(live.entries(entry - 1, entry, check=False)).kind is Kind.GAP:
+            entry -= 1  # of which no cut tells
+        return Live(entry, cut)
 
     async def _fetched_behind(self, cut: RangeCut, *, gaps: bool = False) -> bool:
         """Whether another site had something that comes next, and this one has it now."""
@@ -237,9 +267,16 @@ class History:
         return self._stream.beginning.continues(cut)
 
 
+def _is_within(stop: RangeCut, cut: RangeCut) -> bool:
+    """Whether a cut of `rso` lies in the log that begins at another one: it does where a gap skipped what follows."""
+    if not isinstance(stop, SourceCut) or not isinstance(cut, SourceCut):
+        return False
+    return any(seq > stop.seqs.get(source, seq) for source, seq in cut.seqs.items())
+
+
 def _ends(cut: RangeCut, stop: RangeCut | None, head: RangeCut) -> list[RangeCut]:
     """Up to where to fetch from a cut: where the present log begins, if that lies ahead, else all that there is."""
-    if stop is None or cut_timestamp(stop) < cut_timestamp(cut):
+    if stop is None or cut_timestamp(stop) < cut_timestamp(cut) or _is_within(stop, cut):
         wanted = [head]
     elif cut_timestamp(head) < cut_timestamp(stop):
         wanted = [stop, head]

@@ -21,9 +21,7 @@ class Delivering(Incoming):
 
     def _deliver(self, now: Instant) -> None:
         order = self.order
-        if self._delivery is not order:
-            for chunk in self._delivery.take():
-                self._hand_over(chunk)
+        self._hand_over_unordered()
         if order is None:
             return
         while self.delivering:
@@ -31,6 +29,8 @@ class Delivering(Incoming):
             for chunk in chunks:
                 if chunk.change:
                     self._apply(chunk, now)
+                    # What was held of a sender that came with it precedes the view that it goes with.
+                    self._hand_over_unordered()
                 elif self._delivery is order:
                     self._hand_over(chunk)
                 else:
@@ -43,6 +43,12 @@ class Delivering(Incoming):
             self._stalled_at = None
         elif self._stalled_at is None:
             self._stalled_at = now.mono + self._stall_ns()
+
+    def _hand_over_unordered(self) -> None:
+        """What does not wait for the timestamp order."""
+        if self._delivery is not self.order:
+            for chunk in self._delivery.take():
+                self._hand_over(chunk)
 
     def _released(self, order: ReliableTimestampOrdered, now: Instant) -> bool:
         """Whether a membership message that is next may take effect: every sender must have all up to it (M13)."""

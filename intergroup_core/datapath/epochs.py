@@ -136,6 +136,11 @@ class Epochs(Outgoing):
         """Whether a cut leaves out a source that is known here: then its makers know less than this member."""
         return any(source not in last for source in self.members) or any(source not in last for source in self.departed)
 
+    def last_before(self, source: MemberId) -> int:
+        """The last seq of a source that took its place in the order, or before which it begins there."""
+        assert self.order is not None
+        return self.order.activations()[source] - 1
+
     def has_passed(self, last: Mapping[MemberId, int]) -> bool:
         """Whether something was delivered here that lies beyond a cut (M5)."""
         assert self.order is not None

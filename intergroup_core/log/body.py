@@ -86,23 +86,25 @@ def _believed(count: int, size: int) -> int:
 
 
 def packed_install(install: Install) -> bytes:
+    """All that a view says; what lies before it only where that is known."""
     view = install.view
-    packed: bytes = msgpack.packb(
-        [
-            [view.id.start, view.id.leader, view.id.leader_seq],
-            view.members,
-            view.names,
-            install.transitional,
-            install.joined,
-            [[departure.member, departure.name, departure.reason] for departure in install.departed],
-            install.branches,
-        ]
-    )
+    fields = [
+        [view.id.start, view.id.leader, view.id.leader_seq],
+        view.members,
+        view.names,
+        install.transitional,
+        install.joined,
+        [[departure.member, departure.name, departure.reason] for departure in install.departed],
+        install.branches,
+    ]
+    if install.before:
+        fields.append(install.before)
+    packed: bytes = msgpack.packb(fields)
     return packed
 
 
 def install_of(payload: memoryview) -> Install:
-    view_id, members, names, transitional, joined, departed, branches = _unpacked(payload)
+    view_id, members, names, transitional, joined, departed, branches, *before = _unpacked(payload)
     start, leader, leader_seq = view_id
     view = View(id=ViewId(Timestamp(start), MemberId(leader), leader_seq), members=tuple(members), names=tuple(names))
     return Install(
@@ -111,6 +113,7 @@ def install_of(payload: memoryview) -> Install:
         joined=tuple(joined),
         departed=tuple(Departure(MemberId(member), name, reason) for member, name, reason in departed),
         branches=tuple(branches),
+        before=tuple((MemberId(member), seq) for member, seq in before[0]) if before else (),
     )
 
 

@@ -164,7 +164,8 @@ class SourcePart(Part[SourceCut]):
         assert isinstance(head, SourceCut)
         self.head = head
         """What is in the log itself; `end` knows more where it was said between which cuts the log lies."""
-        self.first_seqs = _first_seqs(reader)
+        self.first_seqs = first_seqs(reader)
+        self.skips = reader.skips()
         self.stated = isinstance(after, SourceCut)
         if isinstance(after, SourceCut):
             self.begin = after
@@ -182,7 +183,8 @@ class SourcePart(Part[SourceCut]):
     def holds(self, cut: SourceCut) -> bool:
         in_view = cut.view is None or cut.view in self.views or cut.view in (self.begin.view, self.end.view)
         above = all(cut.seqs.get(source, 0) >= low for source, low in self.begin.seqs.items())
-        return in_view and above and all(seq <= self.end.seqs.get(source, 0) for source, seq in cut.seqs.items())
+        below = all(seq <= self.end.seqs.get(source, 0) for source, seq in cut.seqs.items())
+        return in_view and above and below and not any(skip.is_within(cut.seqs) for skip in self.skips)
 
     def goes_on_from(self, end: SourceCut) -> bool:
         return self.stated and (self.begin.view == end.view or end.view in self.views)
@@ -234,7 +236,8 @@ def _placed(reader: LogReader) -> Iterator[EntryHeader]:
             yield entry.header
 
 
-def _first_seqs(reader: LogReader) -> dict[MemberId, int]:
+def first_seqs(reader: LogReader) -> dict[MemberId, int]:
+    """The first seq of each sender in a log."""
     firsts: dict[MemberId, int] = {}
     for segment in reader.segments:
         for source, first, _ in segment.index.sources.tolist():

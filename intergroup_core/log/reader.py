@@ -15,6 +15,7 @@ from intergroup_core.ids import MemberId, Service, ViewId
 from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
 from intergroup_core.log.entries import Entry, LogEntries
 from intergroup_core.log.entry import Kind
+from intergroup_core.log.skips import Skip, skips_of
 from intergroup_core.wire.chunk import Chunk
 
 
@@ -170,7 +171,8 @@ class LogReader(LogEntries):
     def _source_pieces(self, start: SourceCut, stop: SourceCut, *, check: bool) -> Iterator[Piece]:
         """Of each sender the seqs behind one cut and not behind the other, and the views between theirs.
 
-        A gap belongs to the view that follows it.
+        A gap belongs to the view that follows it, and to every range of which it skipped something: by a cut behind it
+        nobody can tell whether somebody heard of it.
         """
         wanted = {
             source: (start.seqs.get(source, 0), last)
@@ -188,6 +190,9 @@ class LogReader(LogEntries):
         if views[1] > views[0]:
             begins.append(views[0])
             ends.append(Place(views[1] - 1))
+        crossed = [skip for skip in self.skips() if skip.is_crossed(*wanted.get(skip.source, (0, 0)))]
+        begins += [skip.first_gap for skip in crossed]
+        ends += [Place(skip.last_gap) for skip in crossed]
         if not begins:
             return
         last = min(self.stop, max(end.entry for end in ends) + 1)
@@ -203,11 +208,21 @@ class LogReader(LogEntries):
                     piece = Piece(entry, bisect_right(run.ends, low - run.seq), bisect_right(run.ends, high - run.seq))
                     if piece.first >= piece.stop:
                         continue
-            elif header.carried or not views[0] <= header.entry < views[1]:
+            elif header.carried or not (views[0] <= header.entry < views[1] or _has_skipped(entry, crossed)):
                 continue
             if check:
                 entry.check()
             yield piece
+
+    def skips(self) -> list[Skip]:
+        """What gaps skipped, by sender."""
+        seen = (self.first, self.stop)
+        if self._skips is None or self._skips[0] != seen:
+            self._skips = seen, skips_of(self)
+        return self._skips[1]
+
+    _skips: tuple[tuple[int, int], list[Skip]] | None = None
+    """As they were when the log held these entries."""
 
     def _last_place(self, source: MemberId, last: int) -> Place:
         """Where a sender's messages up to a seq end; a complete log need not have one of that very seq."""
@@ -263,6 +278,11 @@ class LogReader(LogEntries):
                     seqs |= {MemberId(source): last for source, _, last in segment.index.sources.tolist()}
                 install = self.install_before(self.stop)
                 return SourceCut(seqs, install.view.id if install is not None else None)
+
+
+def _has_skipped(entry: Entry, skips: list[Skip]) -> bool:
+    """Whether an entry is a gap that some of these go back to."""
+    return entry.kind is Kind.GAP and any(skip.first_gap <= entry.header.entry <= skip.last_gap for skip in skips)
 
 
 def _messages_upto(entry: Entry, timestamp: int) -> int:

@@ -69,7 +69,7 @@ def _received_run(value: Any, group_tag: int) -> Run:
 
 def received_install(body: Any, stated: Any) -> Install:
     """A view, by its body and the checksum of that."""
-    view, members, names, transitional, joined, departed, branches = _fields(body, stated, b"", 7)
+    view, members, names, transitional, joined, departed, branches, *before = _fields(body, stated, b"", 7, 8)
     try:
         return Install(
             View(id=view_id(view), members=many(member)(members), names=many(_text)(names)),
@@ -77,6 +77,7 @@ def received_install(body: Any, stated: Any) -> Install:
             joined=many(member)(joined),
             departed=many(_departure)(departed),
             branches=many(_text)(branches),
+            before=many(_last)(before[0]) if before else (),
         )
     except (BadBody, ValueError):
         raise malformed("a view", body) from None
@@ -84,7 +85,7 @@ def received_install(body: Any, stated: Any) -> Install:
 
 def received_gap(body: Any, stated: Any, place: Any) -> tuple[Gap, OrderCut, int]:
     """A gap, and what it stands behind, with the seq of that."""
-    reason, incarnation, unsure = _fields(body, stated, place, 3)
+    reason, incarnation, unsure = _fields(body, stated, place, 3, 3)
     try:
         gap = Gap(_text(reason), member(incarnation), integer(unsure, _MAX_COUNT))
         timestamp, sender, seq = BEHIND.unpack(place)
@@ -93,12 +94,13 @@ def received_gap(body: Any, stated: Any, place: Any) -> tuple[Gap, OrderCut, int
         raise malformed("a gap", body) from None
 
 
-def _fields(body: Any, stated: Any, beside: Any, count: int) -> list[Any]:
+def _fields(body: Any, stated: Any, beside: Any, least: int, most: int) -> list[Any]:
     """What a small body holds; frames bring a checksum of their own, and these do not."""
     if type(body) is not bytes or type(beside) is not bytes or checksum(body + beside) != stated:
         raise malformed("a view or gap with the checksum of its content", body)
     try:
-        return array(unpacked(body), count)
+        fields = unpacked(body)
+        return array(fields, min(max(least, len(fields)), most))
     except (BadBody, ValueError, TypeError, msgpack.UnpackException, RecursionError):
         raise malformed("a view or gap", body) from None
 
@@ -106,6 +108,11 @@ def _fields(body: Any, stated: Any, beside: Any, count: int) -> list[Any]:
 def _departure(value: Any) -> Departure:
     who, name, reason = array(value, 3)
     return Departure(member(who), _text(name), _text(reason))
+
+
+def _last(value: Any) -> tuple[MemberId, int]:
+    who, seq = array(value, 2)
+    return member(who), integer(seq)
 
 
 def _text(value: Any) -> str:

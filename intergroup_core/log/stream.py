@@ -8,8 +8,9 @@ from typing import Any
 
 from intergroup_core.effects import Install
 from intergroup_core.errors import LogError, RangeUnavailable
-from intergroup_core.ids import Service
+from intergroup_core.ids import MemberId, Service
 from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
+from intergroup_core.log.entry import Kind
 from intergroup_core.log.manifest import MANIFEST, read_manifest
 from intergroup_core.log.part import OrderPart, Part, cut_timestamp, part_of, says_something
 from intergroup_core.log.reader import LogReader, Piece, Place
@@ -84,9 +85,12 @@ class StreamReader:
         return EntryCut(parts[0].manifest.log, parts[0].first) if parts else None
 
     def head(self) -> Cut | None:
-        """The cut behind everything that the last part, and all that it continues, holds; None where nothing is."""
+        """The cut behind everything that the last part, and all that it continues, holds; None where nothing is.
+
+        What was fetched because a gap had skipped it begins later than the log with the gap, but need not end later.
+        """
         if self._stretches:
-            last: Cut = self._stretches[-1].end
+            last: Cut = max(reversed(self._stretches), key=lambda stretch: stretch.reach).end
             return last
         parts = self.parts
         return parts[-1].head() if parts else None
@@ -164,17 +168,26 @@ class StreamReader:
     def _stretch_from(self, start: OrderCut | SourceCut) -> Stretch[Any]:
         if isinstance(start, OrderCut):
             return self._stretch_of(start)
-        for stretch in self._stretches:
-            if isinstance(stretch, SourceStretch) and stretch.holds(start):
-                return stretch
+        holders = [each for each in self._stretches if isinstance(each, SourceStretch) and each.holds(start)]
+        if holders:
+            # What one of them skipped another may have, because it was fetched; but that may end here.
+            return min(holders, key=lambda each: (not each.leads_on(start), each.skipped(start, each.end)))
         raise RangeUnavailable(
             f"{self} does not hold {start}, only {self._held()}; fetch it from another site, or wait"
         )
 
     def pieces(self, start: Cut, stop: Cut, *, check: bool = True) -> Iterator[Piece]:
         """Everything between two cuts; what two parts hold is given once."""
+        told: set[MemberId] = set()
         for found in self.ranges(start, stop):
-            yield from found.reader.pieces(found.start, found.stop, check=check)
+            for piece in found.reader.pieces(found.start, found.stop, check=check):
+                if piece.entry.kind is Kind.GAP:
+                    # A gap made a new incarnation, so that it is known again in another log.
+                    incarnation = piece.entry.gap().incarnation
+                    if incarnation in told:
+                        continue
+                    told.add(incarnation)
+                yield piece
 
     def install_at(self, cut: Cut) -> Install | None:
         """The view in force at a cut, where a part knows it."""
@@ -203,9 +216,10 @@ class StreamReader:
         raise RangeUnavailable(f"{self} does not hold {cut}, only {self._held()}; fetch it from another site, or wait")
 
     def _source_stretch(self, start: SourceCut, stop: SourceCut) -> SourceStretch:
-        for stretch in self._stretches:
-            if isinstance(stretch, SourceStretch) and not stretch.lacks(start, stop):
-                return stretch
+        sources = [each for each in self._stretches if isinstance(each, SourceStretch)]
+        holders = [each for each in sources if not each.lacks(start, stop)]
+        if holders:
+            return min(holders, key=lambda stretch: stretch.skipped(start, stop))
         begin = next((stretch for stretch in self._stretches[:-1] if stretch.holds(start)), None)
         if begin is not None and any(stretch.holds(stop) for stretch in self._stretches if stretch is not begin):
             raise self._hole_behind(begin)

@@ -6,8 +6,9 @@ from typing import Generic, NamedTuple
 
 from intergroup_core.ids import MemberId, ViewId
 from intergroup_core.log.cut import Cut, OrderCut, SourceCut
-from intergroup_core.log.part import C, OrderPart, Part, SourcePart, joined
+from intergroup_core.log.part import C, OrderPart, Part, SourcePart, cut_timestamp, joined
 from intergroup_core.log.reader import LogReader, Place
+from intergroup_core.log.skips import Skip
 
 
 class Range(NamedTuple):
@@ -29,6 +30,12 @@ class Stretch(Generic[C]):
     @property
     def begin(self) -> C:
         return self.parts[0].begin
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        """How far it goes: by its end, and by what is in it where that says no more than a view."""
+        segments = [segment for part in self.parts for segment in part.reader.segments]
+        return cut_timestamp(self.end), max((segment.index.totals.highest for segment in segments), default=0)
 
     def holds(self, cut: C) -> bool:
         raise NotImplementedError
@@ -96,19 +103,45 @@ class SourceStretch(Stretch[SourceCut]):
 
     def holds(self, cut: SourceCut) -> bool:
         above = all(cut.seqs.get(source, 0) >= low for source, low in self.begin.seqs.items())
-        return above and self._is_below_end(cut)
+        return above and self._is_below_end(cut) and not any(skip.is_within(cut.seqs) for skip in self.skips)
+
+    @property
+    def skips(self) -> list[Skip]:
+        """What gaps skipped that no part before had."""
+        found = []
+        for part, before in zip(self.parts, self.ends, strict=True):
+            assert isinstance(part, SourcePart)
+            for skip in part.skips:
+                low = max(skip.low, before.seqs.get(skip.source, 0))
+                if low < skip.high:
+                    found.append(skip._replace(low=low))
+        return found
 
     def reaches(self, part: Part[SourceCut]) -> bool:
-        """A sender that the part does not know may have sent something in between."""
+        """A sender that the part does not know may have sent something in between.
+
+        A part that has something of what a gap skipped here is of more use by itself: there it is read as it is.
+        """
         assert isinstance(part, SourcePart)
         for source, last in self.end.seqs.items():
             before = part.seq_before(source)
             if before is None or not self.begin.seqs.get(source, 0) <= before <= last:
                 return False
-        return self._is_below_end(part.begin)
+        return self._is_below_end(part.begin) and not self._skipped_some_of(part)
 
     def covers(self, part: Part[SourceCut]) -> bool:
-        return self.holds(part.begin) and self._is_below_end(part.end)
+        return self.holds(part.begin) and self._is_below_end(part.end) and not self._skipped_some_of(part)
+
+    def _skipped_some_of(self, part: Part[SourceCut]) -> bool:
+        """Whether a part has something that a gap skipped here; it may have come by with the same gap."""
+        assert isinstance(part, SourcePart)
+        for skip in self.skips:
+            low = max(skip.low, part.begin.seqs.get(skip.source, 0))
+            high = min(skip.high, part.end.seqs.get(skip.source, 0))
+            own = (each for each in part.skips if each.source == skip.source)
+            if low < high and not any(each.low <= low and high <= each.high for each in own):
+                return True
+        return False
 
     def _is_below_end(self, cut: SourceCut) -> bool:
         known = cut.view is None or cut.view in (self.begin.view, self.end.view) or cut.view in self.views
@@ -121,9 +154,20 @@ class SourceStretch(Stretch[SourceCut]):
             return True
         if any(high > self.end.seqs.get(source, 0) for source, (_, high) in wanted.items()):
             return True
+        if any(skip.is_within(cut.seqs) for skip in self.skips if skip.source in wanted for cut in (start, stop)):
+            return True
         known = {*self.views, self.begin.view, self.end.view}
         # A cut without a view is before the first one that there ever was.
         return start.view not in known or not (stop.view is None or stop.view in known)
+
+    def leads_on(self, start: SourceCut) -> bool:
+        """Whether there is anything behind a cut that is held here."""
+        return self.later(start, self.end) != start
+
+    def skipped(self, start: SourceCut, stop: SourceCut) -> bool:
+        """Whether gaps skipped something of what lies between two cuts."""
+        wanted = _wanted(start, stop)
+        return any(skip.is_crossed(*wanted.get(skip.source, (0, 0))) for skip in self.skips)
 
     def _end_with(self, part: Part[SourceCut]) -> SourceCut:
         return joined(self.end, part.end)

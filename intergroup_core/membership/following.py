@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from intergroup_core.ids import Instant, MemberId
 from intergroup_core.membership.bootstrap import Newcomer
 from intergroup_core.membership.repairing import Repairing
@@ -51,6 +53,13 @@ class Following(Repairing):
                 self._restarted("excluded")
         self._after_repair_step(now)
 
+    def _last_before(self, last: Mapping[MemberId, int]) -> dict[MemberId, int]:
+        """Where each sender of the old view ends; a cut says nothing of one that is only added in it."""
+        path, senders = self.standing.path, self.standing.senders
+        if path is None:
+            return {}
+        return {member: last[member] if member in last else path.last_before(member) for member in senders}
+
     def _install(self, change: MembershipChange, now: Instant) -> None:
         """Deliver and Install (T5.4.2): the rest of the old view, then the new one."""
         standing = self.standing
@@ -80,6 +89,7 @@ class Following(Repairing):
             transitional=[entry.peer.id for entry in change.entries if entry.old == old and entry.peer.id in before],
             reasons=dict.fromkeys(change.blocked, "blocked") | dict.fromkeys(change.left, "left"),
             branches=[str(cut.epoch) for cut in change.cuts if cut.epoch != old],
+            last=self._last_before(last) | {member: first - 1 for member, first in activations.items()},
         )
         standing.quorum.installed(change.view, change.number, standing.sites(peers), primary=change.primary)
         if not change.primary:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
@@ -71,6 +71,7 @@ class Standing:
         transitional: Collection[MemberId],
         reasons: dict[MemberId, str],
         branches: Collection[str] = (),
+        last: Mapping[MemberId, int] | None = None,
     ) -> None:
         """Tell the application of a view, at this place in its stream."""
         before = self.roster
@@ -84,7 +85,8 @@ class Standing:
         )
         joined = tuple(member for member in members if member not in before)
         self.counters.views_installed += 1
-        self.emit(Install(self.view, tuple(sorted(transitional)), joined, departed, tuple(sorted(branches))))
+        before_it = tuple(sorted((last or {}).items()))
+        self.emit(Install(self.view, tuple(sorted(transitional)), joined, departed, tuple(sorted(branches)), before_it))
 
     def watch(self, members: Collection[MemberId], now: Instant) -> None:
         self.detector.watch((member for member in members if member != self.me.id), now.mono)

@@ -69,6 +69,9 @@ class Stream(Protocol):
     def knows_more(self, last: Mapping[MemberId, int]) -> bool:
         """Whether a cut leaves out a source that is known here: then its makers know less than this member."""
 
+    def last_before(self, source: MemberId) -> int:
+        """The last seq of a source that took its place in the order, or before which it begins there."""
+
     def has_passed(self, last: Mapping[MemberId, int]) -> bool:
         """Whether something beyond a cut was delivered here."""
 

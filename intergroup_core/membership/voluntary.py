@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from intergroup_core.effects import Left
 from intergroup_core.ids import Instant, MemberId, Timestamp, ViewId
@@ -36,12 +36,19 @@ class Voluntary(Course):
         standing.quorum.installed(answer.view, answer.number, standing.sites(answer.peers), primary=answer.primary)
         self._enter_first_view(answer.view, answer.peers, "sponsored", now)
 
-    def _enter_first_view(self, view: ViewId, peers: Collection[Peer], reason: str, now: Instant) -> None:
+    def _enter_first_view(
+        self,
+        view: ViewId,
+        peers: Collection[Peer],
+        reason: str,
+        now: Instant,
+        last: Mapping[MemberId, int] | None = None,
+    ) -> None:
         """A view this member came into without a repair of its own."""
         standing = self.standing
         assert standing.path is not None
         standing.roster = {}
-        standing.install(view, peers, transitional=(), reasons={})
+        standing.install(view, peers, transitional=(), reasons={}, last=last)
         standing.path.permitted = standing.quorum.may_send
         standing.path.enter_view(standing.senders, now)
         self._settled(State.RECEIVER, reason, now)
@@ -58,7 +65,8 @@ class Voluntary(Course):
         standing.path.come_from(cut.epoch.tag for cut in change.cuts)
         peers = [entry.peer for entry in change.entries]
         standing.quorum.installed(change.view, change.number, standing.sites(peers), primary=change.primary)
-        self._enter_first_view(change.view, peers, "first view", now)
+        last = {member: activation - 1 for member, activation in activations.items()}
+        self._enter_first_view(change.view, peers, "first view", now, last)
 
     def _to_sender(self, now: Instant) -> None:
         if not self.standing.senders:
@@ -129,6 +137,7 @@ class Voluntary(Course):
                 if peer.id in standing.roster:
                     return
                 peers, reasons = [*standing.roster.values(), peer], {}
+                last = {peer.id: standing.path.last_before(peer.id)}
             case Leave(reason=reason):
                 if changed.source not in standing.roster:
                     return
@@ -138,8 +147,9 @@ class Voluntary(Course):
                 standing.path.source_left(changed.source, changed.timestamp, changed.seq)
                 peers = [peer for peer in standing.roster.values() if peer.id != changed.source]
                 reasons = {changed.source: reason}
+                last = {changed.source: changed.seq}
         transitional = [peer.id for peer in peers if peer.id in standing.roster]
-        standing.install(view, peers, transitional=transitional, reasons=reasons)
+        standing.install(view, peers, transitional=transitional, reasons=reasons, last=last)
         if standing.quorum.agreed:
             standing.quorum.installed(view, standing.quorum.number + 1, standing.sites(peers), primary=True)
             standing.path.permitted = standing.quorum.may_send

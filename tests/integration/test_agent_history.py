@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 import intergroup_core as ig
+from intergroup_core.api.progress import Progress
+from intergroup_core.log.cut_codec import cut_text
 from intergroup_core.log.stream import StreamReader
 from intergroup_core.runtime.stream_store import StreamStore
 from tests.integration.agents import logs_of, opened, read_until, read_values, records_in, status_of, until
@@ -118,3 +120,18 @@ def test_readers_at_three_sites_see_the_same_from_the_same_cut(there: Sites) -> 
                 rows.append(read_until(reader, lambda event: getattr(event, "value", None) == b"149"))
         assert rows[0] == rows[1] == rows[2]
         assert {event.kind for event in rows[0]} == {"data", "view"}
+
+
+@pytest.mark.parametrize("delivery", ["rto", "rso"])
+def test_a_reader_goes_on_from_a_cut_in_the_log_that_grows(there: Sites, delivery: str) -> None:
+    group, home = a_group_name(), there.home()
+    with opened(group, home, sender=True, delivery=delivery, name="desk", start="earliest") as desk:
+        for number in numbered(0, 30):
+            desk.send(number, ack="delivered")
+        progress = Progress(ig.Service(delivery))
+        for event in read_until(desk, lambda event: getattr(event, "value", None) == b"19"):
+            progress.passed(event)
+        assert progress.cut is not None
+        with opened(group, home, delivery=delivery, start=cut_text(progress.cut), reads=True) as again:
+            desk.send(b"30", ack="delivered")
+            assert read_values(again, 11) == numbered(20, 31)

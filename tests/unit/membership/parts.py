@@ -102,6 +102,9 @@ class AStream:
     ) -> tuple[Timestamp, tuple[tuple[MemberId, int], ...]]:
         return Timestamp(changed), tuple(sorted(self.ends.items()))
 
+    def last_before(self, source: MemberId) -> int:
+        return 0
+
     def has_passed(self, last: Mapping[MemberId, int]) -> bool:
         return self.passed
 

@@ -1,0 +1,70 @@
+"""What the gaps of a log of `rso` skipped: of each sender the seqs between its last message before and its first after.
+
+A jump alone skips nothing, for membership messages have seqs too; it takes a gap in between. Of a sender that said
+nothing since a gap nobody knows whether something was skipped, and no cut of such a log says that it has more of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from intergroup_core.ids import MemberId
+from intergroup_core.log.cut import SourceCut
+from intergroup_core.log.entries import LogEntries
+from intergroup_core.log.entry import Kind
+
+
+class Skip(NamedTuple):
+    """The seqs (low, high] of a sender, and the first and the last gap that may have skipped them."""
+
+    source: MemberId
+    low: int
+    high: int
+    first_gap: int
+    last_gap: int
+
+    def is_within(self, seqs: Mapping[MemberId, int]) -> bool:
+        """Whether a cut with these seqs has skipped messages on both of its sides, or may have."""
+        return self.low < seqs.get(self.source, 0) < self.high
+
+    def is_crossed(self, low: int, high: int) -> bool:
+        """Whether some of them lie between two seqs of the sender."""
+        return low < self.high and high > self.low
+
+
+def skips_of(log: LogEntries) -> list[Skip]:
+    """What the gaps of a log skipped, in its order; quick where it has none."""
+    if not any(len(segment.index.gaps) for segment in log.segments):
+        return []
+    after = log.manifest.after
+    stated = isinstance(after, SourceCut)
+    last: dict[MemberId, int] = dict(after.seqs) if isinstance(after, SourceCut) else {}
+    gaps: list[int] = []
+    heard: dict[MemberId, int] = {}
+    """How many gaps there were before a sender's last message."""
+    found: list[Skip] = []
+    for source, first_seq, last_seq, gap in _spoken(log):
+        if source is None:
+            gaps.append(gap)
+            continue
+        before, since = last.get(source, 0 if stated else first_seq - 1), heard.get(source, 0)
+        if since < len(gaps) and before < first_seq - 1:
+            found.append(Skip(source, before, first_seq - 1, gaps[since], gaps[-1]))
+        last[source], heard[source] = last_seq, len(gaps)
+    return found
+
+
+def _spoken(log: LogEntries) -> Iterator[tuple[MemberId | None, int, int, int]]:
+    """Senders with first and last seq, and gaps with their entry: one by one where there is a gap in a segment."""
+    for segment in log.segments:
+        if not len(segment.index.gaps):
+            for source, first_seq, last_seq in segment.index.sources.tolist():
+                yield MemberId(source), first_seq, last_seq, 0
+            continue
+        for entry in log.entries(segment.first, segment.stop, check=False):
+            header = entry.header
+            if header.kind == Kind.GAP:
+                yield None, 0, 0, header.entry
+            elif header.kind == Kind.DATA:
+                yield MemberId(header.source), header.first_seq, header.last_seq, 0
