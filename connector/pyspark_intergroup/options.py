@@ -141,6 +141,12 @@ class ReadOptions:
         )
 
 
+def asked_columns(options: Mapping[str, str]) -> tuple[str, ...]:
+    """The columns of the default schema that are asked for, before it is known what kind of read it is."""
+    given = {name.lower(): value for name, value in options.items() if name.lower() == "columns"}
+    return OptionValues(given).subset("columns", COLUMNS) or COLUMNS
+
+
 def default_isolation(delivery: str) -> str:
     """Only in one order everywhere is there a place at which a transaction commits."""
     return "committed" if delivery == "rto" else "uncommitted"

@@ -13,7 +13,7 @@ from intergroup_core.agent.stream import Stream
 from intergroup_core.client.fetching import Held, Keeper, KeeperConnection, keeper_connection
 from intergroup_core.errors import IntergroupError, RangeUnavailable
 from intergroup_core.ids import Service, timestamp_at
-from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
+from intergroup_core.log.cut import BEHIND_ALL, Cut, EntryCut, OrderCut, SourceCut
 from intergroup_core.log.entry import Kind
 from intergroup_core.log.part import OrderPart, cut_timestamp, first_seqs, joined, part_of
 from intergroup_core.log.reader import LogReader, Place
@@ -125,7 +125,14 @@ class History:
                 return self._in_live(cut, begin, found.reader)
             if reached != cut:
                 return Step(Path(found.reader.where), found.start, found.stop, reached)
-        return None
+        return Live(self._live().first, cut) if self._live_follows(cut) else None
+
+    def _live_follows(self, cut: RangeCut) -> bool:
+        """Whether the log that grows begins where an older one ends, though it has nothing yet to tell that by."""
+        begin = self._live_begin()
+        if not isinstance(cut, OrderCut) or not isinstance(begin, OrderCut):
+            return False
+        return begin == OrderCut(cut.timestamp, BEHIND_ALL, cut.view)
 
     def _live_place(self, cut: OrderCut) -> Place | None:
         """Where a cut lies in the log that grows; an older one that is just like it so far has no say."""

@@ -1,0 +1,34 @@
+"""The batch source: replays what the logs of a group hold between two points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from pyspark_intergroup.options import ReadOptions
+from pyspark_intergroup.planner import Planner
+from pyspark_intergroup.rows import RowReader
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+
+class GroupBatchReader(DataSourceReader):
+    """Plans once, on the driver; tasks have copies, which only read."""
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        self._options = options
+        self._rows = RowReader(options, schema)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        planner = Planner(self._options)
+        try:
+            return planner.slices(planner.initial(), planner.final())
+        finally:
+            planner.close()
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return self._rows.read(partition)

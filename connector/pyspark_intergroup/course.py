@@ -1,0 +1,134 @@
+"""Goes through a range of a stream, in the order of this site's logs, and knows at each step where the range could end.
+
+Only headers are looked at. A gap has no place of its own in an order, so nothing ends right behind one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from intergroup_core.ids import COUNTER_BITS, MemberId, ViewId
+from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
+from intergroup_core.log.entry import UNKNOWN_RECORDS, EntryHeader, Kind
+from intergroup_core.log.reader import Piece
+from intergroup_core.log.stream import StreamReader
+
+
+class Step(NamedTuple):
+    """What a log holds next."""
+
+    piece: Piece
+    rows: int
+    """As the senders state them; of a part of an entry, estimated."""
+    nbytes: int
+    first: int
+    last: int
+    """Timestamps."""
+
+    @property
+    def ends(self) -> bool:
+        """Whether a range can end right behind it."""
+        return self.piece.entry.header.kind != Kind.GAP
+
+
+class Course:
+    """The steps of a range; `cut` is where the last one led."""
+
+    def __init__(self, reader: StreamReader, start: Cut, stop: Cut) -> None:
+        self._reader = reader
+        self._start = start
+        self._stop = stop
+        self._entry = start.entry if isinstance(start, EntryCut) else 0
+        self._last: tuple[int, MemberId] = (0, MemberId(0))
+        self._view: ViewId | None = None if isinstance(start, EntryCut) else start.view
+        self._seqs: dict[MemberId, int] = dict(start.seqs) if isinstance(start, SourceCut) else {}
+
+    @property
+    def cut(self) -> Cut:
+        match self._start:
+            case EntryCut(log=log):
+                return EntryCut(log, self._entry)
+            case OrderCut():
+                timestamp, sender = self._last
+                return OrderCut(timestamp, sender, self._view) if timestamp else self._start
+            case SourceCut():
+                return SourceCut(dict(self._seqs), self._view)
+
+    def steps(self) -> Iterator[Step]:
+        for found in self._reader.ranges(self._start, self._stop):
+            for piece in found.reader.pieces(found.start, found.stop, check=False):
+                step = _step(piece)
+                self._pass(step)
+                yield step
+
+    def _pass(self, step: Step) -> None:
+        header = step.piece.entry.header
+        self._entry = header.entry + 1
+        if header.kind == Kind.VIEW:
+            self._view = step.piece.entry.install().view.id
+        if header.kind == Kind.GAP:
+            return
+        source = MemberId(header.source)
+        self._last = step.last, source
+        if header.kind == Kind.DATA and isinstance(self._start, SourceCut):
+            self._seqs[source] = _last_seq(step.piece)
+
+
+class Moment(NamedTuple):
+    """Steps that must not be parted by the end of a batch."""
+
+    cut: Cut
+    rows: int
+    nbytes: int
+    last: int
+
+
+def moments(course: Course, *, by_time: bool) -> Iterator[Moment]:
+    """A course by where a batch may end: behind any step or, by time, only where the next is of a later microsecond.
+
+    Rows show microseconds, and a reader's watermark takes a row for late that comes after one of the same time.
+    """
+    rows = nbytes = last = 0
+    cut: Cut | None = None
+    for step in course.steps():
+        if cut is not None and not (by_time and step.first >> COUNTER_BITS <= last >> COUNTER_BITS):
+            yield Moment(cut, rows, nbytes, last)
+            rows = nbytes = 0
+        rows, nbytes = rows + step.rows, nbytes + step.nbytes
+        if step.ends:
+            cut, last = course.cut, step.last
+        else:
+            cut = None
+    if rows or nbytes:
+        yield Moment(course.cut, rows, nbytes, last)
+
+
+def _step(piece: Piece) -> Step:
+    header = piece.entry.header
+    if header.kind != Kind.DATA or piece.whole:
+        rows = _stated_rows(header)
+        return Step(piece, rows, header.size, header.first_timestamp, header.last_timestamp)
+    run = piece.entry.chunk().run
+    part = (piece.stop - piece.first) / header.messages
+    return Step(
+        piece,
+        max(1, round(_stated_rows(header) * part)),
+        max(1, round(header.size * part)),
+        run.timestamp + run.ends[piece.first],
+        run.timestamp + run.ends[piece.stop - 1],
+    )
+
+
+def _stated_rows(header: EntryHeader) -> int:
+    if header.kind != Kind.DATA:
+        return 1
+    return header.records if header.records != UNKNOWN_RECORDS else header.messages
+
+
+def _last_seq(piece: Piece) -> int:
+    header = piece.entry.header
+    if piece.stop == header.messages:
+        return header.last_seq
+    run = piece.entry.chunk().run
+    return run.seq + run.ends[piece.stop - 1]

@@ -1,0 +1,315 @@
+"""Plans the reads of one group, on the driver: through its site's agent, which may come and go, and from its logs."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from intergroup_core.client.fetching import Keeper
+from intergroup_core.client.planning import Head, PlanningClient
+from intergroup_core.config import Config
+from intergroup_core.errors import (
+    AgentUnavailable,
+    ChannelBroken,
+    DataLost,
+    LocalProtocolError,
+    LogError,
+    MemberEnded,
+    RangeUnavailable,
+)
+from intergroup_core.ids import MemberId, Service, ViewId
+from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
+from intergroup_core.log.entry import Kind
+from intergroup_core.log.stream import StreamReader
+from intergroup_core.runtime.stream_store import StreamStore
+from pyspark_intergroup.course import Course, Moment, moments
+from pyspark_intergroup.slice import LogSlice, LostSlice
+from pyspark_intergroup.slicing import Slicer, SliceSizes
+
+_log = logging.getLogger(__name__)
+
+OPEN_SECONDS = 30.0
+ASK_SECONDS = 5.0
+COMPLETE_SECONDS = 20.0
+"""How long a plan waits for what this site missed; a batch that waits longer is tried again."""
+JOIN_SECONDS = 5.0
+"""How long a reader that has just begun waits for a group; one that is silent so long has nobody who sends."""
+LOOK_SECONDS = 0.02
+KEEPERS_SECONDS = 10.0
+"""How old the list of who holds a group may be."""
+
+TRANSIENT = (AgentUnavailable, ChannelBroken, MemberEnded, LocalProtocolError, TimeoutError, OSError)
+"""What passes: the agent ended, is being started, or is busy."""
+
+T = TypeVar("T")
+
+
+def beginning(service: Service) -> Cut:
+    """Before everything that a group ever had, where nothing of it is known yet."""
+    return OrderCut(0, MemberId(0)) if service is Service.RTO else SourceCut()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much a batch may have; soft by what must not be parted."""
+
+    rows: int | None = None
+    nbytes: int | None = None
+
+    @property
+    def any(self) -> bool:
+        return self.rows is not None or self.nbytes is not None
+
+    def exceeded_by(self, rows: int, nbytes: int) -> bool:
+        return (self.rows is not None and rows > self.rows) or (self.nbytes is not None and nbytes > self.nbytes)
+
+    def shared_by(self, groups: int) -> Limits:
+        return Limits(
+            rows=None if self.rows is None else max(1, self.rows // groups),
+            nbytes=None if self.nbytes is None else max(1, self.nbytes // groups),
+        )
+
+
+class GroupPlanner:
+    """One group by one service; whatever passes leaves it able to go on with the next call."""
+
+    def __init__(
+        self,
+        group: str,
+        service: Service,
+        config: Config,
+        *,
+        home: str | None,
+        level: str,
+        fail_on_data_loss: bool,
+    ) -> None:
+        self.group, self.service = group, service
+        self._config = config
+        self._home = home
+        self._level = level
+        self._fail_on_data_loss = fail_on_data_loss
+        self._client: PlanningClient | None = None
+        self._reader: StreamReader | None = None
+        self._complete = False
+        """Whether this site has all that lies between what is planned next and the log that grows."""
+        self.trouble: Exception | None = None
+        """What came in the way of an attempt last."""
+        self._keepers: list[Keeper] = []
+        self._keepers_at = float("-inf")
+
+    # The agent
+
+    def _connected(self) -> PlanningClient:
+        if self._client is None or not self._client.alive:
+            self.close()
+            self._client = PlanningClient(self.group, self.service, self._config, self._home, timeout=OPEN_SECONDS)
+            self._reader, self._complete = None, False
+        return self._client
+
+    def attempt(self, ask: Callable[[], T]) -> T | None:
+        """What something answers; None where it cannot for now, and the next attempt begins with a new connection."""
+        try:
+            return ask()
+        except TimeoutError as error:
+            _log.info("group %s: %s", self.group, error)
+            self.trouble = error
+        except TRANSIENT as error:
+            _log.warning("group %s cannot be planned for now: %s", self.group, error)
+            self.trouble = error
+            self.close()
+        return None
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    # Where things are
+
+    def head(self, known: Cut | None = None, wait: float = 0.0) -> Head:
+        """Up to where the group can be planned; where that is known already, waited for so many seconds."""
+        return self._connected().head(self._level, ASK_SECONDS, known=known, wait=wait)
+
+    def latest(self) -> Cut:
+        """The head of a reader that begins; where nobody sends, behind all that anybody has kept."""
+        deadline = time.monotonic() + JOIN_SECONDS
+        while (head := self.head().cut) is None and time.monotonic() < deadline:
+            time.sleep(LOOK_SECONDS)
+        if head is not None:
+            return head
+        return self._kept_end()
+
+    def _kept_end(self) -> Cut:
+        """Behind what all sites have kept of a group in which nobody sends."""
+        client = self._connected()
+        earliest = client.earliest(ASK_SECONDS)
+        if earliest is None:
+            return beginning(self.service)
+        with suppress(TimeoutError):
+            client.complete(earliest, JOIN_SECONDS)  # it waits for more in the end, and there is none
+        return client.reached or earliest
+
+    def earliest(self) -> Cut:
+        """Before everything that any site has."""
+        client = self._connected()
+        deadline = time.monotonic() + JOIN_SECONDS
+        while (cut := client.earliest(ASK_SECONDS)) is None and time.monotonic() < deadline:
+            if self.head().cut is None:
+                time.sleep(LOOK_SECONDS)
+        return cut if cut is not None else beginning(self.service)
+
+    def before(self, timestamp: int, start: Cut, stop: Cut) -> Cut:
+        """The last cut between two others before which every row has a lower timestamp."""
+        cut = start
+        if start == stop:
+            return start
+        for moment in self._moments(self.complete(start), stop):
+            if moment.last >= timestamp:
+                return cut
+            cut = moment.cut
+        return stop
+
+    def before_view(self, view: ViewId) -> Cut:
+        """The last cut before a view's own row."""
+        start, stop = self.complete(self.earliest()), self.latest()
+        course = Course(self.logs(), start, stop)
+        cut = start
+        for step in course.steps():
+            header = step.piece.entry.header
+            if header.kind == Kind.VIEW and step.piece.entry.install().view.id == view:
+                return cut
+            if step.ends:
+                cut = course.cut
+        raise RangeUnavailable(f"no site has view {view} of group {self.group}; begin at another, or at earliest")
+
+    def logs(self) -> StreamReader:
+        """This site's logs of the group as they are now."""
+        client = self._connected()
+        parts = StreamStore(client.logs).parts(self.group, self.service)
+        if self._reader is None:
+            self._reader = StreamReader(parts)
+        else:
+            self._reader.refresh(parts)
+        return self._reader
+
+    def complete(self, start: Cut) -> Cut:
+        """Until this site has everything behind a cut; the cut from which it has, which is another where the first is
+        the beginning of everything, or where what followed it is lost and need not be there."""
+        if start == beginning(self.service):
+            start = self._connected().earliest(ASK_SECONDS) or start
+        if not self._complete:
+            client = self._connected()
+            try:
+                client.complete(start, COMPLETE_SECONDS)
+            except RangeUnavailable as error:
+                if self._fail_on_data_loss:
+                    raise self._lost(start, str(error)) from error
+                return self._held_from(start, error)
+            self._complete = True
+        return start
+
+    def _lost(self, cut: Cut, why: str) -> DataLost:
+        return DataLost(
+            f"group {self.group}: what follows {cut} is lost ({why}); set failOnDataLoss=false to go on with what is "
+            "left, or begin anew with `intergroup offsets reset`"
+        )
+
+    def _held_from(self, start: Cut, error: LogError) -> Cut:
+        """Where what this site has up to its head begins."""
+        held = self.logs().first()
+        _log.warning(
+            "group %s: what follows %s is lost (%s), and reading goes on at %s", self.group, start, error, held
+        )
+        return held if held is not None else start
+
+    # Batches
+
+    def end(self, start: Cut, stop: Cut, limits: Limits) -> Cut:
+        """Where a batch from a cut ends that goes to another at most."""
+        begin = self.complete(start)
+        if not limits.any:
+            return stop
+        end: Cut | None = None
+        rows = nbytes = 0
+        for moment in self._moments(begin, stop):
+            rows, nbytes = rows + moment.rows, nbytes + moment.nbytes
+            if end is not None and limits.exceeded_by(rows, nbytes):
+                break
+            end = moment.cut
+        return end if end is not None else start
+
+    def rows(self, start: Cut, stop: Cut, most: int) -> int:
+        """How many rows lie between two cuts, counted until there are so many."""
+        found = 0
+        if start != stop:
+            for moment in self._moments(self.complete(start), stop):
+                found += moment.rows
+                if found >= most:
+                    break
+        return found
+
+    def _moments(self, start: Cut, stop: Cut) -> Iterator[Moment]:
+        return moments(Course(self.logs(), start, stop), by_time=self.service is Service.RTO)
+
+    def slices(self, start: Cut, stop: Cut, sizes: SliceSizes) -> list[LogSlice | LostSlice]:
+        """What tasks are to read of a batch."""
+        if start == stop:
+            return []
+        begin = self.complete(start)
+        found: list[LogSlice | LostSlice] = []
+        if begin != start and start != beginning(self.service):
+            found.append(
+                LostSlice(group=self.group, service=self.service, start=start, stop=begin, reason="not kept anywhere")
+            )
+        slicer = Slicer(self.group, self.service, self.keepers(), sizes)
+        for each in slicer.slices(self.logs(), begin, stop):
+            if each.described.gaps and self._fail_on_data_loss:
+                _, why = each.described.gaps[0]
+                raise self._lost(each.described.start, f"this site's member was out of the group: {why}")
+            found.append(each)
+        return found
+
+    def keepers(self) -> list[Keeper]:
+        """Who has something of the group, this site first; not asked for again for a while."""
+        if time.monotonic() - self._keepers_at > KEEPERS_SECONDS:
+            self._keepers = self._connected().keepers(ASK_SECONDS)
+            self._keepers_at = time.monotonic()
+        return self._keepers
+
+    def commit(self, end: Cut, subscription: str | None) -> None:
+        """Everything up to a cut is done with."""
+        client = self._connected()
+        if subscription is not None and end != beginning(self.service):
+            client.commit(subscription, end, ASK_SECONDS)
+        entry = self._live_entry(end, client.part)
+        if entry is not None:
+            client.hold(entry, ASK_SECONDS)
+
+    def _live_entry(self, cut: Cut, part: Path) -> int | None:
+        """Before which entry of the log that grows a cut lies; None where it lies in an older one."""
+        try:
+            if isinstance(cut, SourceCut):
+                return None
+            reader, place = self.logs().place_of(cut)
+        except RangeUnavailable:
+            return None
+        return place.entry if Path(reader.where) == part else None
+
+
+def is_behind(cut: Cut, other: Cut) -> bool:
+    """Whether a cut lies behind another one of the same stream."""
+    match cut, other:
+        case OrderCut(), OrderCut():
+            return (cut.timestamp, cut.sender) > (other.timestamp, other.sender)
+        case SourceCut(), SourceCut():
+            newer = cut.view is not None and (other.view is None or cut.view > other.view)
+            return newer or any(seq > other.seqs.get(source, 0) for source, seq in cut.seqs.items())
+        case EntryCut(), EntryCut():
+            return cut.log != other.log or cut.entry > other.entry
+        case _:
+            return False

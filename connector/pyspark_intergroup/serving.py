@@ -1,0 +1,105 @@
+"""Where a task gets the rows of its slice: this machine's logs where they hold just that, else another site's."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from intergroup_core.client.range_client import fetch_range
+from intergroup_core.config import Config
+from intergroup_core.errors import IntergroupError, LogError, RangeUnavailable
+from intergroup_core.ids import Service
+from intergroup_core.log.chain import serves
+from intergroup_core.log.reader import LogReader
+from intergroup_core.log.stream import StreamReader
+from intergroup_core.log.stretch import Range
+from intergroup_core.runtime.disk import FileDisk
+from intergroup_core.runtime.stream_store import StreamStore
+from pyspark_intergroup.receiving import Receivers
+from pyspark_intergroup.slice import LogSlice
+
+FETCH_TRIES_S = 1.0
+"""Between two rounds through all holders."""
+
+
+class SliceServer:
+    """Finds a log that holds a slice; nothing of it is kept beyond the task but what the site's agent has."""
+
+    def __init__(self, config: Config, executors: str, timeout_s: float) -> None:
+        self._config = config
+        self._executors = executors
+        self._timeout_s = timeout_s
+
+    @contextmanager
+    def ranges(self, wanted: LogSlice) -> Iterator[list[Range]]:
+        """The logs that give a slice, in order; RangeUnavailable where none can be reached in time."""
+        found = self._here(wanted)
+        if found is not None:
+            yield found
+            return
+        with tempfile.TemporaryDirectory(prefix="intergroup-", dir=_scratch()) as scratch:
+            reader = self._fetched(wanted, Path(scratch))
+            yield [Range(reader, wanted.described.start, wanted.described.stop)]
+
+    def _here(self, wanted: LogSlice) -> list[Range] | None:
+        """From the logs of the site that planned it, where this is its machine, or from this site's own."""
+        planned = [FileDisk(Path(part)) for part in wanted.parts if Path(part).is_dir()]
+        if planned:
+            return _ranges_in(planned, wanted)
+        if self._executors == "fetch" or wanted.service is Service.UU:
+            return None
+        own = Receivers.logs(wanted.group, wanted.service, self._config)
+        return _ranges_in(StreamStore(Path(own)).parts(wanted.group, wanted.service), wanted) if own else None
+
+    def _fetched(self, wanted: LogSlice, scratch: Path) -> LogReader:
+        deadline = time.monotonic() + self._timeout_s
+        holders = list(wanted.holders)
+        told: dict[str, str] = {}
+        tries = 0
+        while True:
+            for holder in holders:
+                tries += 1
+                try:
+                    return fetch_range(
+                        holder,
+                        wanted.group,
+                        wanted.service,
+                        wanted.described,
+                        scratch / str(tries),
+                        deadline - time.monotonic(),
+                    )
+                except IntergroupError as error:
+                    told[str(holder)] = str(error)
+            left = deadline - time.monotonic()
+            if left <= 0:
+                break
+            time.sleep(min(FETCH_TRIES_S, left))
+            holders = Receivers.keepers(wanted.group, wanted.service, self._config, self._executors) or holders
+        said = "; ".join(f"{who}: {why}" for who, why in told.items()) or "no site is known to hold it"
+        raise RangeUnavailable(
+            f"no site gave group {wanted.group} from {wanted.described.start} to {wanted.described.stop} within "
+            f"{self._timeout_s:g} s ({said}); start an agent at a site that has the log, and try again"
+        )
+
+
+def _ranges_in(parts: Sequence[FileDisk], wanted: LogSlice) -> list[Range] | None:
+    """The logs that give a slice; None where they hold something else, or not all of it."""
+    described = wanted.described
+    try:
+        reader = StreamReader(parts)
+        return reader.ranges(described.start, described.stop) if serves(reader, described) else None
+    except LogError:
+        return None  # damaged here, and whole elsewhere perhaps
+
+
+def _scratch() -> str | None:
+    """Where Spark wants an executor to put files, where it says so."""
+    for variable in ("SPARK_EXECUTOR_DIRS", "SPARK_LOCAL_DIRS"):
+        for directory in os.environ.get(variable, "").split(","):
+            if directory and os.access(directory, os.W_OK):
+                return directory
+    return None

@@ -1,0 +1,151 @@
+"""Cuts a range into what single tasks read: stretches of the one order, or some of the senders each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from intergroup_core.client.fetching import Keeper
+from intergroup_core.ids import MemberId, Service
+from intergroup_core.log.chain import Described, Describer, describe
+from intergroup_core.log.cut import Cut, SourceCut
+from intergroup_core.log.entry import Kind
+from intergroup_core.log.stream import StreamReader
+from pyspark_intergroup.course import Course, Step
+from pyspark_intergroup.slice import LogSlice
+
+SLICE_BYTES = 16 << 20
+"""Of a task where nothing else is said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceSizes:
+    """How a range is divided."""
+
+    least: int = 1
+    """Slices that are wanted, where there are so many steps."""
+    most_rows: int | None = None
+    """Of one slice, exceeded by a step at most."""
+
+    def most_bytes(self, total: int) -> int:
+        return max(1, min(SLICE_BYTES, -(-total // self.least)))
+
+
+class Slicer:
+    """Divides ranges of one group's stream."""
+
+    def __init__(self, group: str, service: Service, holders: Sequence[Keeper], sizes: SliceSizes) -> None:
+        self._group = group
+        self._service = service
+        self._holders = tuple(holders)
+        self._sizes = sizes
+
+    def slices(self, reader: StreamReader, start: Cut, stop: Cut) -> list[LogSlice]:
+        """RangeUnavailable where the logs do not hold all of it."""
+        if isinstance(start, SourceCut) and isinstance(stop, SourceCut):
+            return list(self._by_sender(reader, start, stop))
+        return list(self._in_order(reader, start, stop))
+
+    def _in_order(self, reader: StreamReader, start: Cut, stop: Cut) -> Iterator[LogSlice]:
+        most_bytes = self._most_bytes(reader, start, stop)
+        course = Course(reader, start, stop)
+        gathered = _Gathered(start)
+        for step in course.steps():
+            gathered.add(step)
+            if step.ends and gathered.is_full(most_bytes, self._sizes.most_rows):
+                yield self._slice(gathered, gathered.describer.described(course.cut))
+                gathered = _Gathered(course.cut)
+        if gathered.files:
+            yield self._slice(gathered, gathered.describer.described(stop))
+
+    def _most_bytes(self, reader: StreamReader, start: Cut, stop: Cut) -> int:
+        if self._sizes.least == 1:
+            return SLICE_BYTES
+        return self._sizes.most_bytes(sum(step.nbytes for step in Course(reader, start, stop).steps()))
+
+    def _by_sender(self, reader: StreamReader, start: SourceCut, stop: SourceCut) -> Iterator[LogSlice]:
+        """Views and gaps, which are nobody's, go with the first senders."""
+        course = Course(reader, start, stop)
+        totals: dict[MemberId, _Total] = {}
+        shared = _Total()
+        files: dict[str, None] = {}
+        for step in course.steps():
+            header = step.piece.entry.header
+            total = totals.setdefault(MemberId(header.source), _Total()) if header.kind == Kind.DATA else shared
+            total.rows += step.rows
+            total.nbytes += step.nbytes
+            files[step.piece.entry.file] = None
+        if not totals and not shared.rows:
+            return
+        reached = course.cut
+        assert isinstance(reached, SourceCut)
+        most_bytes = self._sizes.most_bytes(sum(total.nbytes for total in totals.values()))
+        for number, senders in enumerate(_shared_out(totals, most_bytes, self._sizes.most_rows)):
+            seqs = {**start.seqs, **{sender: reached.seqs[sender] for sender in senders}}
+            end = SourceCut(seqs, stop.view if number == 0 else start.view)
+            bag = [totals[sender] for sender in senders] + ([shared] if number == 0 else [])
+            yield LogSlice(
+                group=self._group,
+                service=self._service,
+                described=describe(reader, start, end),
+                parts=_parts(files),
+                holders=self._holders,
+                rows=sum(total.rows for total in bag),
+                nbytes=sum(total.nbytes for total in bag),
+            )
+
+    def _slice(self, gathered: _Gathered, described: Described) -> LogSlice:
+        return LogSlice(
+            group=self._group,
+            service=self._service,
+            described=described,
+            parts=_parts(gathered.files),
+            holders=self._holders,
+            rows=gathered.rows,
+            nbytes=gathered.nbytes,
+        )
+
+
+class _Gathered:
+    """A slice that grows."""
+
+    def __init__(self, start: Cut) -> None:
+        self.describer = Describer(start)
+        self.files: dict[str, None] = {}
+        self.rows = 0
+        self.nbytes = 0
+
+    def add(self, step: Step) -> None:
+        self.describer.piece(step.piece)
+        self.files[step.piece.entry.file] = None
+        self.rows += step.rows
+        self.nbytes += step.nbytes
+
+    def is_full(self, most_bytes: int, most_rows: int | None) -> bool:
+        return self.nbytes >= most_bytes or (most_rows is not None and self.rows >= most_rows)
+
+
+def _parts(files: dict[str, None]) -> tuple[str, ...]:
+    """The directories that files of logs lie in."""
+    return tuple(dict.fromkeys(str(Path(file).parent) for file in files))
+
+
+@dataclass(slots=True)
+class _Total:
+    rows: int = 0
+    nbytes: int = 0
+
+
+def _shared_out(totals: dict[MemberId, _Total], most_bytes: int, most_rows: int | None) -> Iterator[list[MemberId]]:
+    """Senders in bags of about so much."""
+    bag: list[MemberId] = []
+    rows = nbytes = 0
+    for sender, total in totals.items():
+        bag.append(sender)
+        rows, nbytes = rows + total.rows, nbytes + total.nbytes
+        if nbytes >= most_bytes or (most_rows is not None and rows >= most_rows):
+            yield bag
+            bag, rows, nbytes = [], 0, 0
+    if bag or not totals:
+        yield bag

@@ -1,0 +1,47 @@
+"""What `format("intergroup")` names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from pyspark_intergroup.options import ReadOptions
+
+
+class InterGroupSource(DataSource):
+    """Ordered group communication as a source. Options are checked before anything is done.
+
+    What it needs is imported when it is needed: Spark loads this class also where nobody uses it.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        return "intergroup"
+
+    def schema(self) -> StructType:
+        from pyspark_intergroup.options import asked_columns
+        from pyspark_intergroup.schema import default_schema
+
+        return default_schema(asked_columns(self.options))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        from pyspark_intergroup.batch_reader import GroupBatchReader
+
+        return GroupBatchReader(self._read_options(schema, streaming=False), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        from pyspark_intergroup.stream_reader import GroupStreamReader
+
+        return GroupStreamReader(self._read_options(schema, streaming=True), schema)
+
+    def _read_options(self, schema: StructType, *, streaming: bool) -> ReadOptions:
+        from pyspark_intergroup.options import ReadOptions
+
+        given = schema != self.schema()
+        return ReadOptions.of(
+            self.options, streaming=streaming, schema_given=given, user_columns=schema.fieldNames() if given else ()
+        )

@@ -1,0 +1,118 @@
+"""What plans reads of a group asks its site's agent for, and what a task fetches that is at another site."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from intergroup_core.client.member import ClientMember
+from intergroup_core.client.planning import PlanningClient
+from intergroup_core.client.range_client import fetch_range
+from intergroup_core.errors import RangeUnavailable
+from intergroup_core.ids import Service
+from intergroup_core.log.chain import describe
+from intergroup_core.log.cut import Cut, OrderCut
+from intergroup_core.log.stream import StreamReader
+from intergroup_core.runtime.stream_store import StreamStore
+from tests.integration.agents import until
+from tests.integration.groups import PATIENCE_SECONDS, a_group_name, loopback
+from tests.integration.sites import Sites, sites
+
+
+@pytest.fixture
+def there() -> Iterator[Sites]:
+    with sites() as made:
+        yield made
+
+
+def a_sender(group: str, home: Path, delivery: str = "rto") -> closing[ClientMember]:
+    sender = ClientMember(group, delivery=delivery, sender=True, name=None, config=loopback(), home=home, reads=False)
+    sender.joined(PATIENCE_SECONDS)
+    return closing(sender)
+
+
+def a_planner(group: str, home: Path, service: Service = Service.RTO) -> PlanningClient:
+    return PlanningClient(group, service, loopback(), home, timeout=PATIENCE_SECONDS)
+
+
+def head_of(planner: PlanningClient, other_than: Cut | None = None, level: str = "stable") -> Cut:
+    until(lambda: planner.head(level, PATIENCE_SECONDS).cut not in (None, other_than))
+    cut = planner.head(level, PATIENCE_SECONDS).cut
+    assert cut is not None
+    return cut
+
+
+def logs_at(planner: PlanningClient) -> StreamReader:
+    return StreamReader(StreamStore(planner.logs).parts(planner.group, planner.service))
+
+
+def test_a_head_that_is_waited_for_is_told_as_soon_as_it_moves(there: Sites) -> None:
+    group = a_group_name()
+    with a_sender(group, there.home("a")) as sender, a_planner(group, there.home("b")) as planner:
+        known = head_of(planner)
+        began = time.monotonic()
+        assert planner.head("stable", PATIENCE_SECONDS, known=known, wait=0.05).cut == known
+        assert time.monotonic() - began >= 0.05
+        sender.send_many([b"news"], "delivered")
+        head = planner.head("stable", PATIENCE_SECONDS, known=known, wait=PATIENCE_SECONDS)
+        assert isinstance(head.cut, OrderCut)
+        assert isinstance(known, OrderCut)
+        assert known.timestamp < head.cut.timestamp <= head.upto
+        assert time.monotonic() - began < PATIENCE_SECONDS
+
+
+def test_who_comes_back_when_nothing_was_sent_has_everything(there: Sites) -> None:
+    group = a_group_name()
+    with a_sender(group, there.home("a")) as sender:
+        with a_planner(group, there.home("b")) as planner:
+            before = head_of(planner)
+            sender.send_many([b"one", b"two"], "delivered")
+            read_upto = head_of(planner, other_than=before)
+        for _ in range(3):
+            with a_planner(group, there.home("b")) as planner:
+                head_of(planner)
+                planner.complete(read_upto, PATIENCE_SECONDS / 3)
+                assert logs_at(planner).ranges(before, read_upto)
+
+
+def test_what_a_site_missed_is_there_once_its_history_is_complete(there: Sites) -> None:
+    group = a_group_name()
+    with a_sender(group, there.home("a")) as sender:
+        with a_planner(group, there.home("b")) as planner:
+            begin = head_of(planner)
+        sender.send_many([b"%d" % number for number in range(100)], "delivered")
+        with a_planner(group, there.home("b")) as planner:
+            end = head_of(planner)
+            planner.complete(begin, PATIENCE_SECONDS)
+            assert describe(logs_at(planner), begin, end).messages == 1
+
+
+def test_a_range_is_fetched_from_a_keeper_and_is_just_what_was_planned(there: Sites, tmp_path: Path) -> None:
+    group = a_group_name()
+    with a_sender(group, there.home("a")) as sender, a_planner(group, there.home("b")) as planner:
+        begin = head_of(planner)
+        sender.send_many([b"x" * 1_000] * 1_000, "delivered")
+        end = head_of(planner, other_than=begin)
+        planned = describe(logs_at(planner), begin, end)
+        own, *others = planner.keepers(PATIENCE_SECONDS)
+        assert others
+        for number, keeper in enumerate((own, *others)):
+            fetched = fetch_range(keeper, group, Service.RTO, planned, tmp_path / str(number), timeout=PATIENCE_SECONDS)
+            assert describe(fetched, begin, end) == planned
+
+
+def test_a_keeper_that_is_gone_is_named(there: Sites, tmp_path: Path) -> None:
+    group = a_group_name()
+    with a_sender(group, there.home("a")) as sender, a_planner(group, there.home("b")) as planner:
+        begin = head_of(planner)
+        sender.send_many([b"x"], "delivered")
+        end = head_of(planner, other_than=begin)
+        planned = describe(logs_at(planner), begin, end)
+        (own, *_) = planner.keepers(PATIENCE_SECONDS)
+    there.stop()
+    with pytest.raises(RangeUnavailable, match=str(own.port)):
+        fetch_range(own, group, Service.RTO, planned, tmp_path / "fetched", timeout=PATIENCE_SECONDS)
