@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from pyspark_intergroup.options import ReadOptions
+from pyspark_intergroup.path_planner import PathPlanner
 from pyspark_intergroup.planner import Planner
 from pyspark_intergroup.rows import RowReader
 
@@ -24,6 +25,8 @@ class GroupBatchReader(DataSourceReader):
         self._rows = RowReader(options, schema)
 
     def partitions(self) -> Sequence[InputPartition]:
+        if self._options.path is not None:
+            return PathPlanner(self._options).slices()
         planner = Planner(self._options)
         try:
             return planner.slices(planner.initial(), planner.final())

@@ -104,6 +104,28 @@ def moments(course: Course, *, by_time: bool) -> Iterator[Moment]:
         yield Moment(course.cut, rows, nbytes, last)
 
 
+def cut_before_time(course: Course, start: Cut, stop: Cut, timestamp: int, *, by_time: bool) -> Cut:
+    """The last cut on a course before which every row has a lower timestamp."""
+    cut = start
+    for moment in moments(course, by_time=by_time):
+        if moment.last >= timestamp:
+            return cut
+        cut = moment.cut
+    return stop
+
+
+def cut_before_view(course: Course, start: Cut, view: ViewId) -> Cut | None:
+    """The last cut on a course before a view's own row; None where that is not on it."""
+    cut = start
+    for step in course.steps():
+        header = step.piece.entry.header
+        if header.kind == Kind.VIEW and step.piece.entry.install().view.id == view:
+            return cut
+        if step.ends:
+            cut = course.cut
+    return None
+
+
 def _step(piece: Piece) -> Step:
     header = piece.entry.header
     if header.kind != Kind.DATA or piece.whole:

@@ -24,10 +24,9 @@ from intergroup_core.errors import (
 )
 from intergroup_core.ids import MemberId, Service, ViewId
 from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
-from intergroup_core.log.entry import Kind
 from intergroup_core.log.stream import StreamReader
 from intergroup_core.runtime.stream_store import StreamStore
-from pyspark_intergroup.course import Course, Moment, moments
+from pyspark_intergroup.course import Course, Moment, cut_before_time, cut_before_view, moments
 from pyspark_intergroup.slice import LogSlice, LostSlice
 from pyspark_intergroup.slicing import Slicer, SliceSizes
 
@@ -165,26 +164,18 @@ class GroupPlanner:
 
     def before(self, timestamp: int, start: Cut, stop: Cut) -> Cut:
         """The last cut between two others before which every row has a lower timestamp."""
-        cut = start
         if start == stop:
             return start
-        for moment in self._moments(self.complete(start), stop):
-            if moment.last >= timestamp:
-                return cut
-            cut = moment.cut
-        return stop
+        begin = self.complete(start)
+        course = Course(self.logs(), begin, stop)
+        return cut_before_time(course, start, stop, timestamp, by_time=self.service is Service.RTO)
 
     def before_view(self, view: ViewId) -> Cut:
         """The last cut before a view's own row."""
         start, stop = self.complete(self.earliest()), self.latest()
-        course = Course(self.logs(), start, stop)
-        cut = start
-        for step in course.steps():
-            header = step.piece.entry.header
-            if header.kind == Kind.VIEW and step.piece.entry.install().view.id == view:
-                return cut
-            if step.ends:
-                cut = course.cut
+        found = cut_before_view(Course(self.logs(), start, stop), start, view)
+        if found is not None:
+            return found
         raise RangeUnavailable(f"no site has view {view} of group {self.group}; begin at another, or at earliest")
 
     def logs(self) -> StreamReader:
