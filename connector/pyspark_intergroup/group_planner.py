@@ -22,11 +22,12 @@ from intergroup_core.errors import (
     MemberEnded,
     RangeUnavailable,
 )
-from intergroup_core.ids import MemberId, Service, ViewId
+from intergroup_core.ids import Service, ViewId
 from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
 from intergroup_core.log.stream import StreamReader
 from intergroup_core.runtime.stream_store import StreamStore
 from pyspark_intergroup.course import Course, Moment, cut_before_time, cut_before_view, moments
+from pyspark_intergroup.offsets import beginning
 from pyspark_intergroup.slice import LogSlice, LostSlice
 from pyspark_intergroup.slicing import Slicer, SliceSizes
 
@@ -46,11 +47,6 @@ TRANSIENT = (AgentUnavailable, ChannelBroken, MemberEnded, LocalProtocolError, T
 """What passes: the agent ended, is being started, or is busy."""
 
 T = TypeVar("T")
-
-
-def beginning(service: Service) -> Cut:
-    """Before everything that a group ever had, where nothing of it is known yet."""
-    return OrderCut(0, MemberId(0)) if service is Service.RTO else SourceCut()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ COMMANDS = {
     "bench": "intergroup_core.cli.bench:bench",
     "log": "intergroup_core.cli.log:app",
     "members": "intergroup_core.cli.members:members",
+    "offsets": "pyspark_intergroup.offsets_command:app",
     "quorum": "intergroup_core.cli.quorum:app",
     "recv": "intergroup_core.cli.recv:recv",
     "send": "intergroup_core.cli.send:send",
