@@ -39,7 +39,7 @@ class Course:
         self._reader = reader
         self._start = start
         self._stop = stop
-        self._entry = start.entry if isinstance(start, EntryCut) else 0
+        self._log, self._entry = (start.log, start.entry) if isinstance(start, EntryCut) else (0, 0)
         self._last: tuple[int, MemberId] = (0, MemberId(0))
         self._view: ViewId | None = None if isinstance(start, EntryCut) else start.view
         self._seqs: dict[MemberId, int] = dict(start.seqs) if isinstance(start, SourceCut) else {}
@@ -47,8 +47,8 @@ class Course:
     @property
     def cut(self) -> Cut:
         match self._start:
-            case EntryCut(log=log):
-                return EntryCut(log, self._entry)
+            case EntryCut():
+                return EntryCut(self._log, self._entry)
             case OrderCut():
                 timestamp, sender = self._last
                 return OrderCut(timestamp, sender, self._view) if timestamp else self._start
@@ -64,7 +64,7 @@ class Course:
 
     def _pass(self, step: Step) -> None:
         header = step.piece.entry.header
-        self._entry = header.entry + 1
+        self._log, self._entry = header.log, header.entry + 1
         if header.kind == Kind.VIEW:
             self._view = step.piece.entry.install().view.id
         if header.kind == Kind.GAP:

@@ -92,6 +92,8 @@ class GroupPlanner:
         self._reader: StreamReader | None = None
         self._complete = False
         """Whether this site has all that lies between what is planned next and the log that grows."""
+        self._skipped: tuple[Cut, Cut] = (beginning(service), beginning(service))
+        """A cut behind which something is lost, and from where on there is something again."""
         self.trouble: Exception | None = None
         """What came in the way of an attempt last."""
         self._keepers: list[Keeper] = []
@@ -196,9 +198,10 @@ class GroupPlanner:
             except RangeUnavailable as error:
                 if self._fail_on_data_loss:
                     raise self._lost(start, str(error)) from error
-                return self._held_from(start, error)
+                self._skipped = start, self._held_from(start, error)
             self._complete = True
-        return start
+        lost, left = self._skipped
+        return left if start == lost else start
 
     def _lost(self, cut: Cut, why: str) -> DataLost:
         return DataLost(
@@ -248,13 +251,19 @@ class GroupPlanner:
         if start == stop:
             return []
         begin = self.complete(start)
+        slicer = Slicer(self.group, self.service, self.keepers(), sizes)
+        try:
+            slices = slicer.slices(self.logs(), begin, stop)
+        except RangeUnavailable:
+            self._complete = False  # as it was for another batch, which began elsewhere
+            begin = self.complete(start)
+            slices = slicer.slices(self.logs(), begin, stop)
         found: list[LogSlice | LostSlice] = []
         if begin != start and start != beginning(self.service):
             found.append(
                 LostSlice(group=self.group, service=self.service, start=start, stop=begin, reason="not kept anywhere")
             )
-        slicer = Slicer(self.group, self.service, self.keepers(), sizes)
-        for each in slicer.slices(self.logs(), begin, stop):
+        for each in slices:
             if each.described.gaps and self._fail_on_data_loss:
                 _, why = each.described.gaps[0]
                 raise self._lost(each.described.start, f"this site's member was out of the group: {why}")
