@@ -25,7 +25,9 @@ from intergroup_core.errors import (
 from intergroup_core.ids import MemberId, Service, ViewId
 from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
 from intergroup_core.log.entry import Kind
+from intergroup_core.log.manifest import read_manifest
 from intergroup_core.log.stream import StreamReader
+from intergroup_core.runtime.disk import FileDisk
 from intergroup_core.runtime.stream_store import StreamStore
 from pyspark_intergroup.course import Course, Moment, moments
 from pyspark_intergroup.slice import LogSlice, LostSlice
@@ -50,7 +52,7 @@ T = TypeVar("T")
 
 
 def beginning(service: Service) -> Cut:
-    """Before everything that a group ever had, where nothing of it is known yet."""
+    """Before everything that a group ever had, where nothing of it is known yet; in `uu` only a log has a beginning."""
     return OrderCut(0, MemberId(0)) if service is Service.RTO else SourceCut()
 
 
@@ -149,7 +151,7 @@ class GroupPlanner:
         client = self._connected()
         earliest = client.earliest(ASK_SECONDS)
         if earliest is None:
-            return beginning(self.service)
+            return self._beginning()
         with suppress(TimeoutError):
             client.complete(earliest, JOIN_SECONDS)  # it waits for more in the end, and there is none
         return client.reached or earliest
@@ -161,7 +163,12 @@ class GroupPlanner:
         while (cut := client.earliest(ASK_SECONDS)) is None and time.monotonic() < deadline:
             if self.head().cut is None:
                 time.sleep(LOOK_SECONDS)
-        return cut if cut is not None else beginning(self.service)
+        return cut if cut is not None else self._beginning()
+
+    def _beginning(self) -> Cut:
+        if self.service is not Service.UU:
+            return beginning(self.service)
+        return EntryCut(read_manifest(FileDisk(self._connected().part)).log, 0)
 
     def before(self, timestamp: int, start: Cut, stop: Cut) -> Cut:
         """The last cut between two others before which every row has a lower timestamp."""
