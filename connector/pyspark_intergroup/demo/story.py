@@ -46,6 +46,9 @@ def run() -> None:
         raise DemoFailed(f"{failed}; what Spark said is in {noise}") from failed
     except Exception as error:
         raise DemoFailed(f"the demonstration broke off ({error!r:.500}); what Spark said is in {noise}") from error
+    except BaseException:
+        noise.unlink()  # whoever interrupts it does not ask why
+        raise
     noise.unlink()
 
 
