@@ -21,6 +21,7 @@
     ├── ChannelBroken          what came from a local process or agent is not the language they speak
     ├── OffsetsUnusable        offsets of a checkpoint or an option are not ones that a query can go on from
     ├── ValueMalformed         a record's value is not what the schema of a read says; names the record
+    ├── DemoFailed             the demonstration could not show what it is to show
     └── Backpressure           the queue to the group is full; try again when there is room
 
 What comes from the network never raises: it is dropped and counted by cause.
@@ -47,6 +48,10 @@ class MessageTooLarge(LocalProtocolError):
 
 class NetworkUnavailable(IntergroupError):
     """The interface, multicast or a socket option is not to be had here."""
+
+
+class DemoFailed(IntergroupError):
+    """The demonstration could not show what it is to show."""
 
 
 class Backpressure(IntergroupError):

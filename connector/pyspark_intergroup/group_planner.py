@@ -24,7 +24,9 @@ from intergroup_core.errors import (
 )
 from intergroup_core.ids import Service, ViewId
 from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
+from intergroup_core.log.manifest import read_manifest
 from intergroup_core.log.stream import StreamReader
+from intergroup_core.runtime.disk import FileDisk
 from intergroup_core.runtime.stream_store import StreamStore
 from pyspark_intergroup.course import Course, Moment, cut_before_time, cut_before_view, moments
 from pyspark_intergroup.offsets import beginning
@@ -146,7 +148,7 @@ class GroupPlanner:
         client = self._connected()
         earliest = client.earliest(ASK_SECONDS)
         if earliest is None:
-            return beginning(self.service)
+            return self._beginning()
         with suppress(TimeoutError):
             client.complete(earliest, JOIN_SECONDS)  # it waits for more in the end, and there is none
         return client.reached or earliest
@@ -158,7 +160,12 @@ class GroupPlanner:
         while (cut := client.earliest(ASK_SECONDS)) is None and time.monotonic() < deadline:
             if self.head().cut is None:
                 time.sleep(LOOK_SECONDS)
-        return cut if cut is not None else beginning(self.service)
+        return cut if cut is not None else self._beginning()
+
+    def _beginning(self) -> Cut:
+        if self.service is not Service.UU:
+            return beginning(self.service)
+        return EntryCut(read_manifest(FileDisk(self._connected().part)).log, 0)
 
     def before(self, timestamp: int, start: Cut, stop: Cut) -> Cut:
         """The last cut between two others before which every row has a lower timestamp."""

@@ -102,7 +102,7 @@ class Offsets(Mapping[str, Cut]):
 
 
 def beginning(service: Service) -> Cut:
-    """Before everything that a group ever had, where nothing of it is known yet."""
+    """Before everything that a group ever had, where nothing of it is known yet; in `uu` only a log has a beginning."""
     return OrderCut(0, MemberId(0)) if service is Service.RTO else SourceCut()
 
 

@@ -41,6 +41,7 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._rows = RowReader(options, schema)
         self._planner: Planner | None = None
+        self._initial: Offsets | None = None
         self._pins = False
         """Whether the next batch is to be empty: Spark keeps its end, and not the offset that a query began with."""
         self._target: Offsets | None = None
@@ -51,13 +52,16 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._planner, self._pins, self._target, self._behind_since = None, False, None, None
+        self._planner, self._initial, self._pins, self._target, self._behind_since = None, None, False, None, None
 
     # On the driver
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        self._pins = True
-        return self._planning().initial().to_json()
+        # Asked for again once the first batch is planned: that must neither move the beginning nor pin it once more,
+        # for a trigger that takes what is there ends with the first batch that has nothing new.
+        if self._initial is None:
+            self._initial, self._pins = self._planning().initial(), True
+        return self._initial.to_json()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         if self._pins:
@@ -89,6 +93,7 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = self._planning().latest()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        self._pins = False  # a batch that is planned has its end kept; after a restart it is the first thing asked for
         return self._planning().slices(self._offsets(start), self._offsets(end))
 
     def commit(self, end: dict[str, Any]) -> None:

@@ -44,6 +44,10 @@ class ValueDecoder:
         self._names = [field.name for field in fields]
         self._values = _values(value_format, pa.schema(fields)) if fields else None
 
+    def __reduce__(self) -> tuple[type[ValueDecoder], tuple[object, ...]]:
+        # Sent to executors with the read; parsers cannot be, and are made there.
+        return ValueDecoder, (self.schema, self._value_format, self._mode, self._corrupt)
+
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns of the default schema that a batch must have to be decoded."""

@@ -15,6 +15,7 @@ from intergroup_core.errors import ConfigError, IntergroupError, LocalProtocolEr
 COMMANDS = {
     "agent": "intergroup_core.cli.agent:agent",
     "bench": "intergroup_core.cli.bench:bench",
+    "demo": "intergroup_core.cli.demo:demo",
     "log": "intergroup_core.cli.log:app",
     "members": "intergroup_core.cli.members:members",
     "offsets": "pyspark_intergroup.offsets_command:app",

@@ -38,6 +38,15 @@ def test_a_malformed_value_leaves_nulls_and_itself(value_format: str) -> None:
 
 
 @pytest.mark.parametrize("value_format", GOOD)
+def test_a_decoder_goes_to_executors_and_is_the_same_there(value_format: str) -> None:
+    decoder = pickle.loads(pickle.dumps(ValueDecoder(WITH_CORRUPT, value_format, "PERMISSIVE", "BAD")))
+    assert decoded(decoder, [GOOD[value_format], b"x"]) == [
+        {"price": 5, "bad": None, "_seq": 100},
+        {"price": None, "bad": b"x", "_seq": 101},
+    ]
+
+
+@pytest.mark.parametrize("value_format", GOOD)
 def test_a_malformed_value_takes_its_row_with_it(value_format: str) -> None:
     decoder = ValueDecoder(pa.schema([*PRICE, ("_seq", pa.int64())]), value_format, "DROPMALFORMED")
     values = [b"", GOOD[value_format], b"x", b"y", GOOD[value_format]]
