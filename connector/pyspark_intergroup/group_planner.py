@@ -92,9 +92,7 @@ class GroupPlanner:
         self._fail_on_data_loss = fail_on_data_loss
         self._client: PlanningClient | None = None
         self._reader: StreamReader | None = None
-        self._complete = False
-        """Whether this site has all that lies between what is planned next and the log that grows."""
-        self._skipped: tuple[Cut, Cut] = (beginning(service), beginning(service))
+        self._skipped: tuple[Cut | None, Cut] = (None, beginning(service))
         """A cut behind which something is lost, and from where on there is something again."""
         self.trouble: Exception | None = None
         """What came in the way of an attempt last."""
@@ -107,7 +105,7 @@ class GroupPlanner:
         if self._client is None or not self._client.alive:
             self.close()
             self._client = PlanningClient(self.group, self.service, self._config, self._home, timeout=OPEN_SECONDS)
-            self._reader, self._complete = None, False
+            self._reader = None
         return self._client
 
     def attempt(self, ask: Callable[[], T]) -> T | None:
@@ -171,13 +169,14 @@ class GroupPlanner:
         """The last cut between two others before which every row has a lower timestamp."""
         if start == stop:
             return start
-        begin = self.complete(start)
+        begin = self._held_between(start, stop)
         course = Course(self.logs(), begin, stop)
         return cut_before_time(course, start, stop, timestamp, by_time=self.service is Service.RTO)
 
     def before_view(self, view: ViewId) -> Cut:
         """The last cut before a view's own row."""
-        start, stop = self.complete(self.earliest()), self.latest()
+        start, stop = self.earliest(), self.latest()
+        start = self._held_between(start, stop)
         found = cut_before_view(Course(self.logs(), start, stop), start, view)
         if found is not None:
             return found
@@ -193,22 +192,31 @@ class GroupPlanner:
             self._reader.refresh(parts)
         return self._reader
 
-    def complete(self, start: Cut) -> Cut:
-        """Until this site has everything behind a cut; the cut from which it has, which is another where the first is
-        the beginning of everything, or where what followed it is lost and need not be there."""
-        if start == beginning(self.service):
-            start = self._connected().earliest(ASK_SECONDS) or start
-        if not self._complete:
-            client = self._connected()
-            try:
-                client.complete(start, COMPLETE_SECONDS)
-            except RangeUnavailable as error:
-                if self._fail_on_data_loss:
-                    raise self._lost(start, str(error)) from error
-                self._skipped = start, self._held_from(start, error)
-            self._complete = True
+    def _held_between(self, start: Cut, stop: Cut) -> Cut:
+        """Once this site has all between two cuts; the cut from which it has, which is another where the first is the
+        beginning of everything, or where what followed it is lost and need not be there."""
         lost, left = self._skipped
-        return left if start == lost else start
+        if start == lost:
+            return left
+        begin = start
+        if start == beginning(self.service):
+            begin = self._connected().earliest(ASK_SECONDS) or start
+        try:
+            self.logs().ranges(begin, stop)
+        except RangeUnavailable:
+            begin = self._completed(begin)
+        return begin
+
+    def _completed(self, start: Cut) -> Cut:
+        """Everything behind a cut fetched that is not here."""
+        try:
+            self._connected().complete(start, COMPLETE_SECONDS)
+        except RangeUnavailable as error:
+            if self._fail_on_data_loss:
+                raise self._lost(start, str(error)) from error
+            self._skipped = start, self._held_from(start, error)
+            return self._skipped[1]
+        return start
 
     def _lost(self, cut: Cut, why: str) -> DataLost:
         return DataLost(
@@ -228,7 +236,7 @@ class GroupPlanner:
 
     def end(self, start: Cut, stop: Cut, limits: Limits) -> Cut:
         """Where a batch from a cut ends that goes to another at most."""
-        begin = self.complete(start)
+        begin = self._held_between(start, stop)
         if not limits.any:
             return stop
         end: Cut | None = None
@@ -244,7 +252,7 @@ class GroupPlanner:
         """How many rows lie between two cuts, counted until there are so many."""
         found = 0
         if start != stop:
-            for moment in self._moments(self.complete(start), stop):
+            for moment in self._moments(self._held_between(start, stop), stop):
                 found += moment.rows
                 if found >= most:
                     break
@@ -257,14 +265,8 @@ class GroupPlanner:
         """What tasks are to read of a batch."""
         if start == stop:
             return []
-        begin = self.complete(start)
-        slicer = Slicer(self.group, self.service, self.keepers(), sizes)
-        try:
-            slices = slicer.slices(self.logs(), begin, stop)
-        except RangeUnavailable:
-            self._complete = False  # as it was for another batch, which began elsewhere
-            begin = self.complete(start)
-            slices = slicer.slices(self.logs(), begin, stop)
+        begin = self._held_between(start, stop)
+        slices = Slicer(self.group, self.service, self.keepers(), sizes).slices(self.logs(), begin, stop)
         found: list[LogSlice | LostSlice] = []
         if begin != start and start != beginning(self.service):
             found.append(

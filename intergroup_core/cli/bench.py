@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Callable, Coroutine
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -147,6 +148,21 @@ def catch_up(
         )
     )
     _show("Catching up", cases, "by itself", json)
+
+
+@bench.command(epilog="Example: intergroup bench spark --batches 10")
+def spark(
+    batches: Annotated[int, typer.Option(min=5, max=1_000, help="Micro-batches of each query.")] = 12,
+    rows: Annotated[int, typer.Option(min=1_000, max=10_000_000, help="Rows of a micro-batch.")] = 400_000,
+    cold: Annotated[bool, typer.Option("--cold/--warm", help="Also with logs that the kernel has forgotten.")] = True,
+    json: Json = False,
+) -> None:
+    """The Spark source next to a Python source with ready batches and to Spark's own stream of parquet files."""
+    run = import_module("pyspark_intergroup.bench.run").run_spark
+    with Console(stderr=True).status("") as status:
+        figures = run(batches=batches, rows=rows, cold=cold, progress=status.update)
+    cases = [Case(name=each.name, value=each.value, unit=each.unit, ceiling=each.beside) for each in figures]
+    _show("Spark", cases, "beside it", json)
 
 
 def _check_directory(directory: Path | None) -> None:

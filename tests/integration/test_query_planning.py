@@ -247,3 +247,20 @@ def test_a_query_begins_at_a_time_or_a_view(there: Sites) -> None:
             rows = query.batch()
             assert rows[0]["view_id"] == view
             assert len(rows) == 21
+
+
+@pytest.mark.parametrize("reader", ["a", "b"])
+def test_what_a_group_said_is_replayed_when_nobody_is_in_it_any_more(there: Sites, reader: str) -> None:
+    group = a_group_name()
+    with a_sender(group, there.home("a")) as sender:
+        sender.send_many(numbered(0, 10), "delivered")
+    asked = {"group": group, "interface": "lo", "agent": str(there.home(reader))}
+    options = ReadOptions.of(asked, streaming=False)
+    planner = Planner(options)
+    try:
+        rows = RowReader(options, default_schema(options.columns))
+        slices = planner.slices(planner.initial(), planner.final())
+        found = [row for each in slices for batch in rows.read(each) for row in batch.to_pylist()]
+    finally:
+        planner.close()
+    assert [row["value"] for row in found if row["kind"] == "data"] == numbered(0, 10)

@@ -1,0 +1,1 @@
+"""`intergroup bench spark`: the source next to others in the same session."""

@@ -1,0 +1,302 @@
+"""Rates, cost of a batch and delay of the source, next to ready-made batches and Spark's own files in one session."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from intergroup_core.client.channel import Kind
+from intergroup_core.client.connection import Connection
+from intergroup_core.client.member import ClientMember
+from intergroup_core.config import Config
+from intergroup_core.errors import AgentUnavailable
+from intergroup_core.log.arrow import COLUMNS
+from pyspark_intergroup import register
+from pyspark_intergroup.bench.ready import ReadySource
+from pyspark_intergroup.options import ReadOptions
+from pyspark_intergroup.planner import Planner
+from pyspark_intergroup.rows import RowReader
+from pyspark_intergroup.schema import default_schema
+
+RECORD_BYTES = 100
+TASKS = 2
+SKIPPED = 2
+"""Batches at the start of a query that pay for workers and code that is not warm yet."""
+PATIENCE_S = 300.0
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A value next to what it is compared with."""
+
+    name: str
+    value: float
+    unit: str
+    beside: float
+
+
+class Bench:
+    """One Spark session, one sender's site and one reader's."""
+
+    def __init__(self, spark: SparkSession, directory: Path, *, batches: int, rows: int, progress: Progress) -> None:
+        self._spark = spark
+        self._directory = directory
+        self._batches, self._rows = batches, rows
+        self._progress = progress
+        self._serial = 0
+
+    # What is read
+
+    def fill(self, group: str, messages: int, records: int) -> None:
+        """Records into the reader's own log: sent by its site, a bundle at a time."""
+        sender = self._sender(group)
+        try:
+            sender.joined(PATIENCE_S)
+            bundle = [b"%0*d" % (RECORD_BYTES, number) for number in range(records)]
+            for _ in range(messages):
+                sender.send_many(bundle, "delivered")
+        finally:
+            sender.close()
+
+    def rates(self, group: str, columns: tuple[str, ...], *, cold: bool) -> list[Figure]:
+        """Rows a second into a sink that drops them: of the group, of ready batches, of parquet files."""
+        said = "value" if columns == ("value",) else "all columns"
+        options = {"columns": ",".join(columns), "startingOffsets": "earliest", "kinds": "data"}
+        self._progress(f"{said}: ready-made batches")
+        ready = self._rate(self._ready(group, columns))
+        self._progress(f"{said}: parquet files")
+        files = self._rate(self._parquet(group, columns))
+        self._progress(f"{said}: the group{', cold' if cold else ''}")
+        if cold:
+            forget_pages(self._directory)
+        ours = self._rate(self._source(group, maxRowsPerTrigger=str(self._rows), minPartitions=str(TASKS), **options))
+        name = f"{said}, {'cold' if cold else 'warm'}"
+        return [
+            Figure(name=f"{name}, of ready batches", value=ours, unit="rows/s", beside=ready),
+            Figure(name=f"{name}, of parquet files", value=ours, unit="rows/s", beside=files),
+        ]
+
+    def empty_batch(self, group: str) -> Figure:
+        """Milliseconds of a batch with next to nothing in it."""
+        self._progress("batches with next to nothing in them")
+        ready = self._durations(self._ready(group, ("value",), rows=1))
+        ours = self._durations(
+            self._source(group, maxRowsPerTrigger="1", startingOffsets="earliest", columns="value", kinds="data")
+        )
+        return Figure(name="a batch of one row", value=ours, unit="ms", beside=ready)
+
+    def delays(self, group: str, count: int) -> Figure:
+        """Milliseconds from `send` to the row in foreachBatch."""
+        self._progress("delay from send to row")
+        sender = ClientMember(
+            group,
+            delivery="rto",
+            sender=True,
+            name="bench",
+            config=loopback(),
+            home=self._directory / "site",
+            reads=False,
+        )
+        found: list[float] = []
+        arrived = threading.Event()
+
+        def note(batch: DataFrame, _: int) -> None:
+            now = time.time()
+            found.extend(now - float(bytes(row.value)) for row in batch.collect())
+            arrived.set()
+
+        query = self._started(self._source(group, columns="value", kinds="data").writeStream.foreachBatch(note))
+        try:
+            sender.joined(PATIENCE_S)
+            while not query.lastProgress:
+                time.sleep(0.1)
+            for _ in range(count + SKIPPED):
+                arrived.clear()
+                sender.send_many([b"%.6f" % time.time()], "sent")
+                if not arrived.wait(PATIENCE_S):
+                    raise AgentUnavailable(f"a record of the benchmark did not come within {PATIENCE_S:g} s")
+        finally:
+            query.stop()
+            sender.close()
+        delays = sorted(1_000 * delay for delay in found[SKIPPED:])
+        worst = delays[min(len(delays) - 1, len(delays) * 99 // 100)]
+        middle = statistics.median(delays)
+        return Figure(name="send to row: median, and 99th percentile beside it", value=middle, unit="ms", beside=worst)
+
+    # How
+
+    def _sender(self, group: str) -> ClientMember:
+        return ClientMember(
+            group,
+            delivery="rto",
+            sender=True,
+            name="bench",
+            config=loopback(),
+            home=self._directory / "site",
+            reads=False,
+        )
+
+    def _source(self, group: str, **options: str) -> DataFrame:
+        reader = self._spark.readStream.format("intergroup").option("group", group).option("interface", "lo")
+        for name, value in options.items():
+            reader = reader.option(name, value)
+        return reader.load()
+
+    def _ready(self, group: str, columns: tuple[str, ...], rows: int | None = None) -> DataFrame:
+        file = self._directory / f"ready-{len(columns)}-{rows}.arrow"
+        wanted = rows or self._rows // TASKS
+        if not file.exists():
+            _store(file, self._some_rows(group, columns, wanted), wanted)
+        schema = default_schema(columns)
+        return (
+            self._spark.readStream.format("intergroup-ready")
+            .option("file", str(file))
+            .option("fields", schema.json())
+            .option("tasks", str(1 if rows == 1 else TASKS))
+            .option("batches", str(self._batches))
+            .load()
+        )
+
+    def _some_rows(self, group: str, columns: tuple[str, ...], wanted: int) -> Iterator[pa.RecordBatch]:
+        """As the source itself gives them."""
+        asked = {"group": group, "interface": "lo", "columns": ",".join(columns), "kinds": "data"}
+        options = ReadOptions.of(asked, streaming=False)
+        planner = Planner(options)
+        try:
+            reader = RowReader(options, default_schema(columns))
+            for each in planner.slices(planner.initial(), planner.final()):
+                for batch in reader.read(each):
+                    yield batch
+                    wanted -= batch.num_rows
+                    if wanted <= 0:
+                        return
+        finally:
+            planner.close()
+
+    def _parquet(self, group: str, columns: tuple[str, ...]) -> DataFrame:
+        path = str(self._directory / f"parquet-{len(columns)}")
+        if not Path(path).exists():
+            history = self._spark.read.format("intergroup").option("group", group).option("interface", "lo")
+            rows = history.option("columns", ",".join(columns)).option("kinds", "data").load()
+            rows.repartition(self._batches * TASKS).write.parquet(path)
+        reader = self._spark.readStream.schema(default_schema(columns))
+        return reader.option("maxFilesPerTrigger", TASKS).parquet(path)
+
+    def _rate(self, rows: DataFrame) -> float:
+        """Rows a second once it is warm."""
+        taken = [each["durationMs"]["triggerExecution"] for each in self._batches_of(rows)]
+        if len(taken) <= SKIPPED:
+            raise AgentUnavailable("the query of the benchmark had too few batches; see what Spark says")
+        return float(self._rows / (statistics.median(taken[SKIPPED:]) / 1_000))
+
+    def _durations(self, rows: DataFrame) -> float:
+        """Milliseconds of what a source has a part in, in the middle."""
+        parts = ("latestOffset", "getBatch", "queryPlanning", "addBatch")
+        taken = [sum(each["durationMs"].get(part, 0) for part in parts) for each in self._batches_of(rows)]
+        return float(statistics.median(taken[SKIPPED:]))
+
+    def _batches_of(self, rows: DataFrame) -> list[dict[str, Any]]:
+        query = self._started(rows.writeStream.format("noop").trigger(availableNow=True))
+        if not query.awaitTermination(round(PATIENCE_S)):
+            query.stop()
+        return [each for each in query.recentProgress if each["numInputRows"] or each["durationMs"].get("addBatch")]
+
+    def _started(self, writer: Any) -> StreamingQuery:
+        self._serial += 1
+        query: StreamingQuery = writer.option(
+            "checkpointLocation", str(self._directory / f"checkpoint-{self._serial}")
+        ).start()
+        return query
+
+
+def run_spark(*, batches: int, rows: int, cold: bool, progress: Progress) -> list[Figure]:
+    """All figures; everything is made in a temporary directory and removed."""
+    with _session() as (spark, directory):
+        bench = Bench(spark, directory, batches=batches, rows=rows, progress=progress)
+        progress("sending")
+        bench.fill("bench", messages=batches * 10, records=rows // 10)
+        figures: list[Figure] = []
+        for columns in (("value",), COLUMNS):
+            figures += bench.rates("bench", columns, cold=False)
+            if cold:
+                figures += bench.rates("bench", columns, cold=True)
+        bench.fill("single", messages=batches * 3, records=1)
+        figures.append(bench.empty_batch("single"))
+        figures.append(bench.delays("delays", count=30))
+    return figures
+
+
+@contextmanager
+def _session() -> Iterator[tuple[SparkSession, Path]]:
+    with tempfile.TemporaryDirectory(prefix="ig-") as made:
+        directory = Path(made)
+        before = os.environ.get("INTERGROUP_HOME")
+        os.environ["INTERGROUP_HOME"] = str(directory / "site")
+        spark = (
+            SparkSession.builder.master("local[2]")
+            .appName("intergroup bench")
+            .config("spark.ui.enabled", "false")
+            .config("spark.sql.shuffle.partitions", "2")
+            .config("spark.python.unix.domain.socket.enabled", "true")
+            .config("spark.sql.streaming.numRecentProgressUpdates", "1000")
+            .getOrCreate()
+        )
+        try:
+            spark.sparkContext.setLogLevel("ERROR")
+            register(spark)
+            spark.dataSource.register(ReadySource)
+            yield spark, directory
+        finally:
+            spark.stop()
+            try:
+                with Connection.to_agent(directory / "site", start=False) as agent:
+                    agent.request(Kind.STOP, timeout=30)
+            except AgentUnavailable:
+                pass
+            if before is None:
+                del os.environ["INTERGROUP_HOME"]
+            else:
+                os.environ["INTERGROUP_HOME"] = before
+
+
+def loopback() -> Config:
+    return Config.from_mapping({"network": {"interface": "lo"}})
+
+
+def forget_pages(directory: Path) -> None:
+    """Let the kernel forget what it has of the logs, as far as that is on the disk."""
+    os.sync()
+    for file in directory.rglob("*.segment"):
+        opened = os.open(file, os.O_RDONLY)
+        try:
+            os.posix_fadvise(opened, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(opened)
+
+
+def _store(file: Path, batches: Iterator[pa.RecordBatch], rows: int) -> None:
+    """So many rows in a file."""
+    writer: pa.ipc.RecordBatchFileWriter | None = None
+    for batch in batches:
+        taken = batch.slice(0, min(rows, batch.num_rows))
+        writer = writer or pa.ipc.new_file(str(file), taken.schema)
+        writer.write_batch(taken)
+        rows -= taken.num_rows
+        if rows <= 0:
+            break
+    assert writer is not None
+    writer.close()
