@@ -12,6 +12,7 @@
     │   ├── DiskFull           there is no room to append; nothing of the entry is in the log
     │   ├── LogDamaged         a file of a log does not hold what was written; names file and offset
     │   ├── LogFormat          a log of another version of the format
+    │   ├── DivergedBranches   logs went different ways in a partition, and nobody said which to follow
     │   ├── DataLost           what a query was to read is gone at every site, or was never delivered
     │   ├── RangeMalformed     what should say or carry a range of a log does not
     │   └── RangeUnavailable   a log does not hold the range that was asked for
@@ -94,6 +95,10 @@ class LogDamaged(LogError):
 
 class LogFormat(LogError):
     """A log of another version of the format."""
+
+
+class DivergedBranches(LogError):
+    """Logs went different ways in a partition, and nobody said which to follow."""
 
 
 class DataLost(LogError):

@@ -39,7 +39,7 @@ class Course:
         self._reader = reader
         self._start = start
         self._stop = stop
-        self._entry = start.entry if isinstance(start, EntryCut) else 0
+        self._log, self._entry = (start.log, start.entry) if isinstance(start, EntryCut) else (0, 0)
         self._last: tuple[int, MemberId] = (0, MemberId(0))
         self._view: ViewId | None = None if isinstance(start, EntryCut) else start.view
         self._seqs: dict[MemberId, int] = dict(start.seqs) if isinstance(start, SourceCut) else {}
@@ -47,8 +47,8 @@ class Course:
     @property
     def cut(self) -> Cut:
         match self._start:
-            case EntryCut(log=log):
-                return EntryCut(log, self._entry)
+            case EntryCut():
+                return EntryCut(self._log, self._entry)
             case OrderCut():
                 timestamp, sender = self._last
                 return OrderCut(timestamp, sender, self._view) if timestamp else self._start
@@ -64,7 +64,7 @@ class Course:
 
     def _pass(self, step: Step) -> None:
         header = step.piece.entry.header
-        self._entry = header.entry + 1
+        self._log, self._entry = header.log, header.entry + 1
         if header.kind == Kind.VIEW:
             self._view = step.piece.entry.install().view.id
         if header.kind == Kind.GAP:
@@ -102,6 +102,28 @@ def moments(course: Course, *, by_time: bool) -> Iterator[Moment]:
             cut = None
     if rows or nbytes:
         yield Moment(course.cut, rows, nbytes, last)
+
+
+def cut_before_time(course: Course, start: Cut, stop: Cut, timestamp: int, *, by_time: bool) -> Cut:
+    """The last cut on a course before which every row has a lower timestamp."""
+    cut = start
+    for moment in moments(course, by_time=by_time):
+        if moment.last >= timestamp:
+            return cut
+        cut = moment.cut
+    return stop
+
+
+def cut_before_view(course: Course, start: Cut, view: ViewId) -> Cut | None:
+    """The last cut on a course before a view's own row; None where that is not on it."""
+    cut = start
+    for step in course.steps():
+        header = step.piece.entry.header
+        if header.kind == Kind.VIEW and step.piece.entry.install().view.id == view:
+            return cut
+        if step.ends:
+            cut = course.cut
+    return None
 
 
 def _step(piece: Piece) -> Step:

@@ -22,14 +22,14 @@ from intergroup_core.errors import (
     MemberEnded,
     RangeUnavailable,
 )
-from intergroup_core.ids import MemberId, Service, ViewId
+from intergroup_core.ids import Service, ViewId
 from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
-from intergroup_core.log.entry import Kind
 from intergroup_core.log.manifest import read_manifest
 from intergroup_core.log.stream import StreamReader
 from intergroup_core.runtime.disk import FileDisk
 from intergroup_core.runtime.stream_store import StreamStore
-from pyspark_intergroup.course import Course, Moment, moments
+from pyspark_intergroup.course import Course, Moment, cut_before_time, cut_before_view, moments
+from pyspark_intergroup.offsets import beginning
 from pyspark_intergroup.slice import LogSlice, LostSlice
 from pyspark_intergroup.slicing import Slicer, SliceSizes
 
@@ -49,11 +49,6 @@ TRANSIENT = (AgentUnavailable, ChannelBroken, MemberEnded, LocalProtocolError, T
 """What passes: the agent ended, is being started, or is busy."""
 
 T = TypeVar("T")
-
-
-def beginning(service: Service) -> Cut:
-    """Before everything that a group ever had, where nothing of it is known yet; in `uu` only a log has a beginning."""
-    return OrderCut(0, MemberId(0)) if service is Service.RTO else SourceCut()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +94,8 @@ class GroupPlanner:
         self._reader: StreamReader | None = None
         self._complete = False
         """Whether this site has all that lies between what is planned next and the log that grows."""
+        self._skipped: tuple[Cut, Cut] = (beginning(service), beginning(service))
+        """A cut behind which something is lost, and from where on there is something again."""
         self.trouble: Exception | None = None
         """What came in the way of an attempt last."""
         self._keepers: list[Keeper] = []
@@ -172,26 +169,18 @@ class GroupPlanner:
 
     def before(self, timestamp: int, start: Cut, stop: Cut) -> Cut:
         """The last cut between two others before which every row has a lower timestamp."""
-        cut = start
         if start == stop:
             return start
-        for moment in self._moments(self.complete(start), stop):
-            if moment.last >= timestamp:
-                return cut
-            cut = moment.cut
-        return stop
+        begin = self.complete(start)
+        course = Course(self.logs(), begin, stop)
+        return cut_before_time(course, start, stop, timestamp, by_time=self.service is Service.RTO)
 
     def before_view(self, view: ViewId) -> Cut:
         """The last cut before a view's own row."""
         start, stop = self.complete(self.earliest()), self.latest()
-        course = Course(self.logs(), start, stop)
-        cut = start
-        for step in course.steps():
-            header = step.piece.entry.header
-            if header.kind == Kind.VIEW and step.piece.entry.install().view.id == view:
-                return cut
-            if step.ends:
-                cut = course.cut
+        found = cut_before_view(Course(self.logs(), start, stop), start, view)
+        if found is not None:
+            return found
         raise RangeUnavailable(f"no site has view {view} of group {self.group}; begin at another, or at earliest")
 
     def logs(self) -> StreamReader:
@@ -216,9 +205,10 @@ class GroupPlanner:
             except RangeUnavailable as error:
                 if self._fail_on_data_loss:
                     raise self._lost(start, str(error)) from error
-                return self._held_from(start, error)
+                self._skipped = start, self._held_from(start, error)
             self._complete = True
-        return start
+        lost, left = self._skipped
+        return left if start == lost else start
 
     def _lost(self, cut: Cut, why: str) -> DataLost:
         return DataLost(
@@ -268,13 +258,19 @@ class GroupPlanner:
         if start == stop:
             return []
         begin = self.complete(start)
+        slicer = Slicer(self.group, self.service, self.keepers(), sizes)
+        try:
+            slices = slicer.slices(self.logs(), begin, stop)
+        except RangeUnavailable:
+            self._complete = False  # as it was for another batch, which began elsewhere
+            begin = self.complete(start)
+            slices = slicer.slices(self.logs(), begin, stop)
         found: list[LogSlice | LostSlice] = []
         if begin != start and start != beginning(self.service):
             found.append(
                 LostSlice(group=self.group, service=self.service, start=start, stop=begin, reason="not kept anywhere")
             )
-        slicer = Slicer(self.group, self.service, self.keepers(), sizes)
-        for each in slicer.slices(self.logs(), begin, stop):
+        for each in slices:
             if each.described.gaps and self._fail_on_data_loss:
                 _, why = each.described.gaps[0]
                 raise self._lost(each.described.start, f"this site's member was out of the group: {why}")

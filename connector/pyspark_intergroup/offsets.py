@@ -15,6 +15,7 @@ from typing import Any
 
 from intergroup_core.client.names import checked_name
 from intergroup_core.errors import ConfigError, LogFormat, OffsetsUnusable, RangeMalformed
+from intergroup_core.ids import MemberId, Service
 from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
 from intergroup_core.log.cut_codec import cut_fields, cut_of_fields
 
@@ -98,6 +99,11 @@ class Offsets(Mapping[str, Cut]):
                     f"the offset of group {group} is one of {delivery_of(cut)} and the query reads {delivery}, whose "
                     f"order is another; {_LOOK}; set delivery to {delivery_of(cut)}, or use another checkpointLocation"
                 )
+
+
+def beginning(service: Service) -> Cut:
+    """Before everything that a group ever had, where nothing of it is known yet; in `uu` only a log has a beginning."""
+    return OrderCut(0, MemberId(0)) if service is Service.RTO else SourceCut()
 
 
 def delivery_of(cut: Cut) -> str:

@@ -29,9 +29,10 @@ class InterGroupSource(DataSource):
         return default_schema(asked_columns(self.options))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        from pyspark_intergroup.batch_reader import GroupBatchReader
+        from pyspark_intergroup.batch_reader import GroupBatchReader, PushdownBatchReader
 
-        return GroupBatchReader(self._read_options(schema, streaming=False), schema)
+        options = self._read_options(schema, streaming=False)
+        return (PushdownBatchReader if options.pushdown else GroupBatchReader)(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         from pyspark_intergroup.stream_reader import GroupStreamReader

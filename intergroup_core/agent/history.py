@@ -34,7 +34,9 @@ MOST_VIEWS = 3
 """Back to which another site's history is taken up, where it does not know the cut itself."""
 SAID_AFTER = 5
 """Looks after which the agent's log says who waits for what."""
-MOST_LOOKS = 30
+MISSING_SECONDS = 0.4
+"""The same where it is known that something is missing here."""
+MOST_LOOKS = 15
 """How often they are asked for a cut that nobody has, before that is an error."""
 
 
@@ -101,7 +103,7 @@ class History:
                 _log.warning("%s waits at %s, the log that grows begins at %s: %s", self._reader(), cut, live, missing)
             if missing is not None and looks >= MOST_LOOKS:
                 raise missing
-            await self._stream.changed(LOOK_SECONDS)
+            await self._stream.changed(LOOK_SECONDS if missing is None else MISSING_SECONDS)
 
     def _reader(self) -> StreamReader:
         return StreamReader(self._store.parts(self._stream.group, self._stream.service))

@@ -112,14 +112,14 @@ class Head:
 
     @property
     def cut(self) -> Cut | None:
-        """Behind all that counts; None before anything does."""
-        if not self._entry:
-            return None
+        """Behind all that counts; None before anything does. In `uu` a log is an order from its beginning."""
         match self._service:
             case Service.UU:
                 return EntryCut(self._log, self._entry)
             case Service.RTO:
                 return self._whole
+            case Service.RSO if not self._entry:
+                return None
             case Service.RSO:
                 return SourceCut(dict(self._seqs), self._order.view if self._order is not None else None)
 

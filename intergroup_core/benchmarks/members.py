@@ -35,8 +35,8 @@ from intergroup_core.wire.records import LENGTH_BYTES, RecordBatch
 
 _FIRST_ID = 0x1000
 _STAMP = struct.Struct("<q")
-RETAINED_BYTES = 1 << 30
-"""Of a log, however long the benchmark sends."""
+RETAINED_BYTES = 256 << 20
+"""Of a log, so that after the first second it is written where older segments were: to pages that the machine has."""
 SAMPLES = 4_096
 """Of how far stability lags, the latest: a list of all would grow for as long as the benchmark sends."""
 

@@ -18,6 +18,7 @@ COMMANDS = {
     "demo": "intergroup_core.cli.demo:demo",
     "log": "intergroup_core.cli.log:app",
     "members": "intergroup_core.cli.members:members",
+    "offsets": "pyspark_intergroup.offsets_command:app",
     "quorum": "intergroup_core.cli.quorum:app",
     "recv": "intergroup_core.cli.recv:recv",
     "send": "intergroup_core.cli.send:send",

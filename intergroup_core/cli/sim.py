@@ -46,6 +46,9 @@ def sim(
         int, typer.Option(help="The control hierarchy of so many sites instead, alone, in the wan preset.")
     ] = 0,
     terrain: Annotated[str, typer.Option(help="With --sites: clustered or scattered.")] = _HIERARCHY.terrain,
+    clusters: Annotated[
+        int, typer.Option(help="With --sites: how many clusters; 0 for clusters of a hundred sites, at least ten.")
+    ] = _HIERARCHY.clusters,
     groups: Annotated[int, typer.Option(help="With --sites: groups that each has a member in.")] = _HIERARCHY.groups,
     at_once: Annotated[bool, typer.Option("--at-once", help="With --sites: all start at the same instant.")] = False,
     rate: Annotated[float, typer.Option(help="Messages per second of each sender.")] = _DEFAULT.rate,
@@ -90,6 +93,7 @@ def sim(
             reorder=reorder,
             faults=troubles,
             terrain=terrain,
+            clusters=clusters,
             preset=preset or _HIERARCHY.preset,
             groups=groups,
             at_once=at_once,

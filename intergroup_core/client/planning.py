@@ -100,7 +100,14 @@ class PlanningClient:
         if self._completing is None or self._completing[0] != cut:
             self._completing = cut, self._ask_history(cut)
         while self._completing is not None:
-            answer = self._connection.answer(self._completing[1], _left(deadline))
+            _, number = self._completing
+            try:
+                answer = self._connection.answer(number, _left(deadline))
+            except TimeoutError:
+                raise  # the question stays open
+            except BaseException:
+                self._completing = None
+                raise
             self._completing = None
             match answer:
                 case {"live": int()}:

@@ -117,9 +117,7 @@ class StreamReader:
         """Which logs give what lies between two cuts, in order; RangeUnavailable where something of it is missing."""
         match start, stop:
             case EntryCut(), EntryCut():
-                if start.log != stop.log:
-                    raise RangeUnavailable(f"{start} and {stop} lie in two orders; in uu give two cuts of one log")
-                return [Range(self._log(start), start, stop)]
+                return self._entry_ranges(start, stop)
             case OrderCut(), OrderCut():
                 begin, end = self._stretch_of(start), self._stretch_of(stop)
                 found: list[Range] = []
@@ -133,6 +131,19 @@ class StreamReader:
                 return self._source_stretch(start, stop).ranges(start, stop)
             case _:
                 raise RangeUnavailable("a range has both its ends in the order of one service; give two cuts of it")
+
+    def _entry_ranges(self, start: EntryCut, stop: EntryCut) -> list[Range]:
+        """In `uu` logs have nothing to do with each other, but that one site wrote one after another."""
+        logs = list(self._readers)
+        first, last = logs.index(self._log(start).manifest.log), logs.index(self._log(stop).manifest.log)
+        if first > last:
+            raise RangeUnavailable(f"{stop} is of an older log than {start}; exchange them")
+        found = []
+        for log in logs[first : last + 1]:
+            reader = self._readers[log]
+            begin = start if log == start.log else EntryCut(log, reader.first)
+            found.append(Range(reader, begin, stop if log == stop.log else EntryCut(log, reader.stop)))
+        return found
 
     def steps(self, start: OrderCut | SourceCut) -> list[tuple[Range, Cut]]:
         """How to read on from a cut, log by log, as far as nothing is missing; with each the cut that is reached so.

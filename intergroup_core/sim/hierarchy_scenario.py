@@ -16,7 +16,7 @@ from intergroup_core.sim.upheavals import MAKERS
 
 TERRAINS = ("clustered", "scattered")
 MIN_CLUSTERS, CLUSTER_SITES = 10, 100
-"""Clusters at least, and sites in each where there are more."""
+"""Clusters at least, and sites in each where there are more, unless somebody says how many there are."""
 LAGGARDS = 30
 """Members that are behind, each by a time of its own; every site of a small system."""
 START_S, MOST_A_SECOND = 10.0, 300
@@ -36,6 +36,8 @@ class HierarchyScenario:
     reorder: float = 0.0
     faults: tuple[str, ...] = ()
     terrain: str = "clustered"
+    clusters: int = 0
+    """0 for as many as have a hundred sites each, at least ten."""
     preset: str = "wan"
     groups: int = 1
     at_once: bool = False
@@ -47,6 +49,7 @@ class HierarchyScenario:
         self._require("sites", 1 <= self.sites <= 20_000, "from 1 to 20000")
         self._require("duration", 0 < self.duration <= 86_400, "more than 0 and at most 86400")
         self._require("terrain", self.terrain in TERRAINS, f"one of {', '.join(TERRAINS)}")
+        self._require("clusters", 0 <= self.clusters <= self.sites, "from 0 to as many as there are sites")
         self._require("preset", self.preset in PRESETS, f"one of {', '.join(PRESETS)}")
         self._require("groups", 1 <= self.groups <= 1_000, "from 1 to 1000")
         for fault in self.faults:
@@ -98,4 +101,4 @@ class HierarchyScenario:
         places = 2 * self.sites + 1
         if self.terrain == "scattered":
             return Scattered(places, rng)
-        return Clustered(places, rng, max(MIN_CLUSTERS, self.sites // CLUSTER_SITES))
+        return Clustered(places, rng, self.clusters or max(MIN_CLUSTERS, self.sites // CLUSTER_SITES))

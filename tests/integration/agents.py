@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,8 @@ def status_of(home: Path) -> dict[str, Any]:
 def until(holds: Callable[[], bool], otherwise: Callable[[], object] = lambda: "") -> None:
     """What only the agent notices has no event here; the second says what is to be told where it never does."""
     waited = threading.Event()
-    for _ in range(round(PATIENCE_SECONDS / 0.02)):
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline:
         if holds():
             return
         waited.wait(0.02)

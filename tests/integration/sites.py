@@ -31,6 +31,10 @@ class Sites:
             self._homes[name] = self._parent / str(len(self._homes))
         return self._homes[name]
 
+    def stop_at(self, name: object) -> None:
+        """End the agent of one site."""
+        stop_agent(self.home(name))
+
     def stop(self) -> None:
         for home in self._homes.values():
             stop_agent(home)

@@ -451,7 +451,12 @@ def test_a_cut_in_a_hole_or_beyond_the_end_is_refused() -> None:
     assert stream.ranges(head, head)[0].reader.manifest.log == 2
 
 
-def test_in_uu_every_part_is_its_own_order() -> None:
+def parts_end(part: SimDisk) -> EntryCut:
+    reader = LogReader(part)
+    return EntryCut(reader.manifest.log, reader.stop)
+
+
+def test_in_uu_every_part_is_its_own_order_and_they_are_read_one_after_another() -> None:
     parts = [a_part(first_life(), 7, Service.UU), a_part(second_life(), 2, Service.UU)]
     stream = StreamReader(parts)
     assert ([reader.manifest.log for reader in stream.parts], stream.holes()) == ([7, 2], [])
@@ -459,7 +464,10 @@ def test_in_uu_every_part_is_its_own_order() -> None:
     assert len(content(stream, EntryCut(7, 0), EntryCut(7, 2))) == 5
     assert stream.place_of(EntryCut(2, 1))[0].manifest.log == 2
     assert stream.install_at(EntryCut(2, 2)) == second_life()[0]
-    with pytest.raises(RangeUnavailable, match="lie in two orders"):
-        stream.ranges(EntryCut(7, 0), EntryCut(2, 2))
+    older = content(stream, EntryCut(7, 1), parts_end(parts[0]))
+    newer = content(stream, EntryCut(2, 0), EntryCut(2, 2))
+    assert content(stream, EntryCut(7, 1), EntryCut(2, 2)) == older + newer
+    with pytest.raises(RangeUnavailable, match="of an older log"):
+        stream.ranges(EntryCut(2, 0), EntryCut(7, 1))
     with pytest.raises(RangeUnavailable, match="has no log 0000000000000009"):
         stream.place_of(EntryCut(9, 0))
