@@ -9,7 +9,10 @@ FRAMES ?= 1000000
 KILLS ?= 50
 
 .DEFAULT_GOAL := help
-.PHONY: help venv lint format docs test fuzz bench figures clean
+# Java 17 or later for Spark: found, else installed where that can be done, else what to type.
+JAVA := .ci/java
+
+.PHONY: help venv demo lint format docs test fuzz bench figures clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -24,6 +27,10 @@ $(READY): pyproject.toml
 	@test -x $(BIN)/python && $(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $(READY)
+
+demo: venv  ## set-up, then a Spark query over three senders on loopback, checked; about a minute
+	@$(JAVA)
+	$(BIN)/intergroup demo
 
 lint: venv  ## ruff (lint and format) and mypy strict
 	$(BIN)/ruff check .
@@ -41,6 +48,7 @@ docs: venv  ## regenerate docs/options.md and docs/spark-options.md
 	@mv docs/spark-options.md.new docs/spark-options.md
 
 test: venv lint  ## set-up, lint and every test but the benchmarks
+	@$(JAVA) || echo "without it the tests that run Spark are skipped"
 	$(BIN)/pytest -n $(JOBS) --dist worksteal --ignore tests/benchmarks tests
 
 fuzz: venv  ## simulated seeds, malformed frames and killed agents: SEEDS=20000 FRAMES=1000000 KILLS=50 JOBS=2
