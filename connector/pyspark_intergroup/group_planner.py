@@ -168,7 +168,7 @@ class GroupPlanner:
         cut = start
         if start == stop:
             return start
-        for moment in self._moments(self.complete(start), stop):
+        for moment in self._moments(self.complete(start, stop), stop):
             if moment.last >= timestamp:
                 return cut
             cut = moment.cut
@@ -176,7 +176,8 @@ class GroupPlanner:
 
     def before_view(self, view: ViewId) -> Cut:
         """The last cut before a view's own row."""
-        start, stop = self.complete(self.earliest()), self.latest()
+        stop = self.latest()
+        start = self.complete(self.earliest(), stop)
         course = Course(self.logs(), start, stop)
         cut = start
         for step in course.steps():
@@ -197,21 +198,29 @@ class GroupPlanner:
             self._reader.refresh(parts)
         return self._reader
 
-    def complete(self, start: Cut) -> Cut:
-        """Until this site has everything behind a cut; the cut from which it has, which is another where the first is
-        the beginning of everything, or where what followed it is lost and need not be there."""
+    def complete(self, start: Cut, stop: Cut) -> Cut:
+        """Until this site has everything between two cuts; the cut from which it has, which is another where the first
+        is the beginning of everything, or where what followed it is lost and need not be there."""
         if start == beginning(self.service):
             start = self._connected().earliest(ASK_SECONDS) or start
-        if not self._complete:
-            client = self._connected()
-            try:
-                client.complete(start, COMPLETE_SECONDS)
-            except RangeUnavailable as error:
-                if self._fail_on_data_loss:
-                    raise self._lost(start, str(error)) from error
-                return self._held_from(start, error)
-            self._complete = True
+        client = self._connected()
+        if self._complete or self._holds(start, stop):
+            return start
+        try:
+            # Up to the log that grows, where nobody sends, there is nothing that one could wait for.
+            self._complete = client.complete(start, COMPLETE_SECONDS, enough=lambda cut: not is_behind(stop, cut))
+        except RangeUnavailable as error:
+            if self._fail_on_data_loss:
+                raise self._lost(start, str(error)) from error
+            return self._held_from(start, error)
         return start
+
+    def _holds(self, start: Cut, stop: Cut) -> bool:
+        """Whether it is all here already."""
+        try:
+            return bool(self.logs().ranges(start, stop))
+        except RangeUnavailable:
+            return False
 
     def _lost(self, cut: Cut, why: str) -> DataLost:
         return DataLost(
@@ -231,7 +240,7 @@ class GroupPlanner:
 
     def end(self, start: Cut, stop: Cut, limits: Limits) -> Cut:
         """Where a batch from a cut ends that goes to another at most."""
-        begin = self.complete(start)
+        begin = self.complete(start, stop)
         if not limits.any:
             return stop
         end: Cut | None = None
@@ -247,7 +256,7 @@ class GroupPlanner:
         """How many rows lie between two cuts, counted until there are so many."""
         found = 0
         if start != stop:
-            for moment in self._moments(self.complete(start), stop):
+            for moment in self._moments(self.complete(start, stop), stop):
                 found += moment.rows
                 if found >= most:
                     break
@@ -260,7 +269,7 @@ class GroupPlanner:
         """What tasks are to read of a batch."""
         if start == stop:
             return []
-        begin = self.complete(start)
+        begin = self.complete(start, stop)
         found: list[LogSlice | LostSlice] = []
         if begin != start and start != beginning(self.service):
             found.append(

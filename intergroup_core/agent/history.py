@@ -73,7 +73,7 @@ class History:
             held = await self._held_by(keeper)
             if held is not None:
                 firsts.append(held.first)
-        return min(firsts, key=cut_timestamp, default=None)
+        return min(firsts, key=_earliness, default=None)
 
     async def behind(self, cut: RangeCut) -> Step | Live:
         """How to read on from a cut; waits until there is more, RangeUnavailable where nobody has what comes next."""
@@ -272,6 +272,11 @@ class History:
     def _continues_alone(self, cut: RangeCut) -> bool:
         """Who begins alone from a log goes on with its lineage: nobody else has anything behind the cut."""
         return self._stream.beginning.continues(cut)
+
+
+def _earliness(cut: Cut) -> tuple[int, int]:
+    """Of two sites that came into one view, in `rso`, the one has more to which less had been sent before."""
+    return cut_timestamp(cut), sum(cut.seqs.values()) if isinstance(cut, SourceCut) else 0
 
 
 def _is_within(stop: RangeCut, cut: RangeCut) -> bool:

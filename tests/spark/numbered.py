@@ -22,8 +22,8 @@ LAST = b"that is all"
 class Numbered:
     """One site that sends; each record says whose it is and which."""
 
-    def __init__(self, group: str, home: Path, name: str) -> None:
-        self._member = opened(group, home, config=loopback(), sender=True, name=name)
+    def __init__(self, group: str, home: Path, name: str, delivery: str = "rto") -> None:
+        self._member = opened(group, home, config=loopback(), sender=True, name=name, delivery=delivery)
         self.name = name
         self.sent: list[str] = []
         """Acknowledged as kept there in the group's order."""
@@ -68,12 +68,12 @@ class Numbered:
 
 
 @contextmanager
-def numbered(group: str, homes: Sequence[Path]) -> Iterator[list[Numbered]]:
+def numbered(group: str, homes: Sequence[Path], delivery: str = "rto") -> Iterator[list[Numbered]]:
     """Senders that are all in one view before they begin."""
     with ExitStack() as stack:
         senders: list[Numbered] = []
         for number, home in enumerate(homes):
-            senders.append(Numbered(group, home, f"s{number}"))
+            senders.append(Numbered(group, home, f"s{number}", delivery))
             stack.callback(senders[-1].close)
             senders[-1].joined()
         yield senders
