@@ -25,6 +25,7 @@ from intergroup_core.errors import (
 from intergroup_core.ids import MemberId, Service, ViewId
 from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
 from intergroup_core.log.entry import Kind
+from intergroup_core.log.part import joined
 from intergroup_core.log.stream import StreamReader
 from intergroup_core.runtime.stream_store import StreamStore
 from pyspark_intergroup.course import Course, Moment, moments
@@ -240,7 +241,12 @@ class GroupPlanner:
 
     def end(self, start: Cut, stop: Cut, limits: Limits) -> Cut:
         """Where a batch from a cut ends that goes to another at most."""
+        if self.service is Service.RSO and not self._complete:
+            # The head does not name everybody whose rows may be missing here.
+            with suppress(TimeoutError, RangeUnavailable):
+                self._complete = self._connected().complete(start, JOIN_SECONDS)
         begin = self.complete(start, stop)
+        stop = self._with_departed(start, stop)
         if not limits.any:
             return stop
         end: Cut | None = None
@@ -251,6 +257,22 @@ class GroupPlanner:
                 break
             end = moment.cut
         return end if end is not None else start
+
+    def _with_departed(self, start: Cut, stop: Cut) -> Cut:
+        """In `rso` a head knows nothing of senders that were gone when the log began: all of theirs lies before it.
+
+        Who is named once stays named, so that nobody's rows can be taken for new ones.
+        """
+        if not isinstance(start, SourceCut) or not isinstance(stop, SourceCut):
+            return stop
+        logs = self.logs()
+        known = logs.head()
+        live = next((each.head() for each in logs.parts if Path(each.where) == self._connected().part), None)
+        here = live.seqs if isinstance(live, SourceCut) else {}  # one that has nothing yet is not among the parts
+        gone = SourceCut()
+        if self._complete and isinstance(known, SourceCut):
+            gone = SourceCut({source: seq for source, seq in known.seqs.items() if source not in here})
+        return joined(joined(start, gone), stop)
 
     def rows(self, start: Cut, stop: Cut, most: int) -> int:
         """How many rows lie between two cuts, counted until there are so many."""

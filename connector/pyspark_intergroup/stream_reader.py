@@ -41,6 +41,8 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._rows = RowReader(options, schema)
         self._planner: Planner | None = None
+        self._initial: dict[str, Any] | None = None
+        """Spark asks for it more than once."""
         self._pins = False
         """Whether the next batch is to be empty: Spark keeps its end, and not the offset that a query began with."""
         self._target: Offsets | None = None
@@ -51,13 +53,15 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._planner, self._pins, self._target, self._behind_since = None, False, None, None
+        self._planner, self._initial, self._pins, self._target, self._behind_since = None, None, False, None, None
 
     # On the driver
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        self._pins = True
-        return self._planning().initial().to_json()
+        if self._initial is None:
+            self._initial = self._planning().initial().to_json()
+            self._pins = True
+        return self._initial
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         if self._pins:

@@ -129,10 +129,13 @@ class History:
 
     def _live_follows(self, cut: RangeCut) -> bool:
         """Whether the log that grows begins where an older one ends, though it has nothing yet to tell that by."""
-        begin = self._live_begin()
-        if not isinstance(cut, OrderCut) or not isinstance(begin, OrderCut):
-            return False
-        return begin == OrderCut(cut.timestamp, BEHIND_ALL, cut.view)
+        match cut, self._live_begin():
+            case OrderCut(), OrderCut() as begin:
+                return begin == OrderCut(cut.timestamp, BEHIND_ALL, cut.view)
+            case SourceCut(), SourceCut() as begin:
+                return cut.view == begin.view and all(cut.seqs.get(each, 0) == seq for each, seq in begin.seqs.items())
+            case _:
+                return False
 
     def _live_place(self, cut: OrderCut) -> Place | None:
         """Where a cut lies in the log that grows; an older one that is just like it so far has no say."""
@@ -148,6 +151,9 @@ class History:
         What it has besides comes first, as a range, and the rest as it grows; where all of it is behind the cut, that
         may take a while.
         """
+        before = self._stream.beginning.seqs
+        if before is not None and any(seq > cut.seqs.get(source, 0) for source, seq in before.seqs.items()):
+            return None  # it was sent before the log begins, be there anything in it by which to tell that or not
         firsts = first_seqs(live)
         views = [place.view for segment in live.segments for place in segment.index.view_places()]
         touched = any(cut.seqs.get(source, 0) >= first for source, first in firsts.items())

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from itertools import count
-from pathlib import Path
 
 import pytest
-
 from pyspark.sql.streaming.datasource import ReadAllAvailable
+
 from tests.integration.groups import a_group_name
 from tests.integration.sites import Sites, sites, stop_agent
 from tests.spark.numbered import Numbered, numbered
@@ -52,10 +50,11 @@ def test_all_that_was_sent_before_an_available_now_trigger_is_read_by_it(there: 
     group = a_group_name()
     with numbered(group, [there.home("a"), there.home("b")]) as senders:
         with stepping(group, there.home("q"), startingOffsets="earliest") as query:
-            first = query.until_has(send(senders[0])[-1])
+            query.until_has(send(senders[0])[-1])
             offset = query.offset
-        for turn in range(5):
-            kill_agent(there.home("q")) if turn % 2 else stop_agent(there.home("q"))
+        for turn in range(3):
+            end_agent = kill_agent if turn % 2 else stop_agent
+            end_agent(there.home("q"))
             sent = [send(sender) for sender in senders]
             with stepping(group, there.home("q"), offset) as query:
                 rows = query.available_now()
@@ -65,7 +64,8 @@ def test_all_that_was_sent_before_an_available_now_trigger_is_read_by_it(there: 
 
 def test_when_everybody_is_gone_a_batch_is_planned_again_from_the_logs_here(there: Sites) -> None:
     group = a_group_name()
-    with numbered(group, [there.home("a")]) as (sender,), stepping(group, there.home("q"), startingOffsets="earliest") as query:
+    home = there.home("q")
+    with numbered(group, [there.home("a")]) as (sender,), stepping(group, home, startingOffsets="earliest") as query:
         query.until_has(send(sender)[-1])
         send(sender)
         start, end = query.batch()
@@ -102,7 +102,8 @@ def test_a_query_of_a_group_in_which_nobody_sends_yet_misses_nothing(there: Site
 
 def test_offsets_never_go_back_after_the_agent_began_anew(there: Sites) -> None:
     group = a_group_name()
-    with numbered(group, [there.home("a")]) as (sender,), stepping(group, there.home("q"), startingOffsets="earliest") as query:
+    home = there.home("q")
+    with numbered(group, [there.home("a")]) as (sender,), stepping(group, home, startingOffsets="earliest") as query:
         query.until_has(send(sender)[-1])
         for _ in range(3):
             kill_agent(there.home("q"))
@@ -113,3 +114,20 @@ def test_offsets_never_go_back_after_the_agent_began_anew(there: Sites) -> None:
                 assert cuts == sorted(cuts)
             sent = send(sender)
             assert values(query.until_has(sent[-1])) == sent
+
+
+def test_in_rso_what_a_sender_sent_that_is_gone_by_now_is_read_too(there: Sites) -> None:
+    group = a_group_name()
+    with numbered(group, [there.home("a"), there.home("b")], "rso") as (stays, goes):
+        with stepping(group, there.home("q"), startingOffsets="earliest", delivery="rso") as query:
+            first = [*send(stays), *send(goes)]
+            rows = query.until_has(goes.sent[-1])
+            rows += query.until_has(stays.sent[-1]) if stays.sent[-1] not in values(rows) else []
+            assert sorted(values(rows)) == sorted(first)
+            offset = query.offset
+        stop_agent(there.home("q"))
+        more = send(goes)
+        goes.close()
+        more += send(stays)
+        with stepping(group, there.home("q"), offset, delivery="rso") as query:
+            assert sorted(values(query.available_now())) == sorted(more)
