@@ -71,7 +71,9 @@ def run(spark: SparkSession) -> str:
         print(f"  {row._sender:8} {row.readings} readings, {row['mean']} degrees on average")
     assert [row._sender for row in found] == sorted(SENSORS)
     assert all(row.numbers == list(range(READINGS)) for row in found)
-    return f"sensors: {READINGS} readings of each of {len(SENSORS)} sensors, none missing, none twice, each in its order"
+    return (
+        f"sensors: {READINGS} readings of each of {len(SENSORS)} sensors, none missing, none twice, each in its order"
+    )
 
 
 if __name__ == "__main__":

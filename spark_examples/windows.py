@@ -35,7 +35,7 @@ def run(spark: SparkSession) -> str:
                 turbine.send(b"turn", ack="delivered")
             time.sleep(0.05)  # so that there are several windows
 
-        def read_with(reader):  # noqa: ANN001, ANN202 one of Spark's two kinds
+        def read_with(reader):
             # Without view rows: they have timestamps too, but nothing is counted here but turns.
             return (
                 reader.format("intergroup")

@@ -25,6 +25,7 @@ from intergroup_core.errors import (
 from intergroup_core.ids import Service, ViewId
 from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
 from intergroup_core.log.manifest import read_manifest
+from intergroup_core.log.part import joined
 from intergroup_core.log.stream import StreamReader
 from intergroup_core.runtime.disk import FileDisk
 from intergroup_core.runtime.stream_store import StreamStore
@@ -92,6 +93,8 @@ class GroupPlanner:
         self._fail_on_data_loss = fail_on_data_loss
         self._client: PlanningClient | None = None
         self._reader: StreamReader | None = None
+        self._complete = False
+        """Whether this site has all that lies between what is planned next and the log that grows."""
         self._skipped: tuple[Cut | None, Cut] = (None, beginning(service))
         """A cut behind which something is lost, and from where on there is something again."""
         self.trouble: Exception | None = None
@@ -105,7 +108,7 @@ class GroupPlanner:
         if self._client is None or not self._client.alive:
             self.close()
             self._client = PlanningClient(self.group, self.service, self._config, self._home, timeout=OPEN_SECONDS)
-            self._reader = None
+            self._reader, self._complete = None, False
         return self._client
 
     def attempt(self, ask: Callable[[], T]) -> T | None:
@@ -201,22 +204,26 @@ class GroupPlanner:
         begin = start
         if start == beginning(self.service):
             begin = self._connected().earliest(ASK_SECONDS) or start
+        if self._holds(begin, stop):
+            return begin
         try:
-            self.logs().ranges(begin, stop)
-        except RangeUnavailable:
-            begin = self._completed(begin)
-        return begin
-
-    def _completed(self, start: Cut) -> Cut:
-        """Everything behind a cut fetched that is not here."""
-        try:
-            self._connected().complete(start, COMPLETE_SECONDS)
+            # Up to the log that grows, where nobody sends, there is nothing that one could wait for.
+            self._complete = self._connected().complete(
+                begin, COMPLETE_SECONDS, enough=lambda cut: not is_behind(stop, cut)
+            )
         except RangeUnavailable as error:
             if self._fail_on_data_loss:
-                raise self._lost(start, str(error)) from error
+                raise self._lost(begin, str(error)) from error
             self._skipped = start, self._held_from(start, error)
             return self._skipped[1]
-        return start
+        return begin
+
+    def _holds(self, start: Cut, stop: Cut) -> bool:
+        """Whether it is all here already."""
+        try:
+            return bool(self.logs().ranges(start, stop))
+        except RangeUnavailable:
+            return False
 
     def _lost(self, cut: Cut, why: str) -> DataLost:
         return DataLost(
@@ -236,7 +243,12 @@ class GroupPlanner:
 
     def end(self, start: Cut, stop: Cut, limits: Limits) -> Cut:
         """Where a batch from a cut ends that goes to another at most."""
+        if self.service is Service.RSO and not self._complete:
+            # The head does not name everybody whose rows may be missing here.
+            with suppress(TimeoutError, RangeUnavailable):
+                self._complete = self._connected().complete(start, JOIN_SECONDS)
         begin = self._held_between(start, stop)
+        stop = self._with_departed(start, stop)
         if not limits.any:
             return stop
         end: Cut | None = None
@@ -247,6 +259,22 @@ class GroupPlanner:
                 break
             end = moment.cut
         return end if end is not None else start
+
+    def _with_departed(self, start: Cut, stop: Cut) -> Cut:
+        """In `rso` a head knows nothing of senders that were gone when the log began: all of theirs lies before it.
+
+        Who is named once stays named, so that nobody's rows can be taken for new ones.
+        """
+        if not isinstance(start, SourceCut) or not isinstance(stop, SourceCut):
+            return stop
+        logs = self.logs()
+        known = logs.head()
+        live = next((each.head() for each in logs.parts if Path(each.where) == self._connected().part), None)
+        here = live.seqs if isinstance(live, SourceCut) else {}  # one that has nothing yet is not among the parts
+        gone = SourceCut()
+        if self._complete and isinstance(known, SourceCut):
+            gone = SourceCut({source: seq for source, seq in known.seqs.items() if source not in here})
+        return joined(joined(start, gone), stop)
 
     def rows(self, start: Cut, stop: Cut, most: int) -> int:
         """How many rows lie between two cuts, counted until there are so many."""

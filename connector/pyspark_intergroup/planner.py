@@ -75,7 +75,7 @@ class Planner:
 
     def end(self, begin: Offsets, limits: Limits, *, target: Offsets | None, wait: float) -> Offsets:
         """Where a batch ends that begins there: nowhere else where there is nothing new, or where that cannot be said
-        now."""
+        now. Up to a target it must be said, for a query that is told of nothing new there takes it that it is done."""
         stops = self._stops(begin, target, wait)
         if stops is None:
             return begin
@@ -83,7 +83,8 @@ class Planner:
         share = limits.shared_by(len(stops) or 1)
         for group, stop in stops.items():
             planner = self._groups[group]
-            found = planner.attempt(partial(planner.end, begin[group], stop, share))
+            ask = partial(planner.end, begin[group], stop, share)
+            found = planner.attempt(ask) if target is None else _insist(planner, ask)
             if found is None:
                 return begin
             ends[group] = found

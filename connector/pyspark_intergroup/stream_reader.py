@@ -42,6 +42,7 @@ class GroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._rows = RowReader(options, schema)
         self._planner: Planner | None = None
         self._initial: Offsets | None = None
+        """Spark asks for it more than once."""
         self._pins = False
         """Whether the next batch is to be empty: Spark keeps its end, and not the offset that a query began with."""
         self._target: Offsets | None = None

@@ -75,7 +75,7 @@ class History:
             held = await self._held_by(keeper)
             if held is not None:
                 firsts.append(held.first)
-        return min(firsts, key=cut_timestamp, default=None)
+        return min(firsts, key=_earliness, default=None)
 
     async def behind(self, cut: RangeCut) -> Step | Live:
         """How to read on from a cut; waits until there is more, RangeUnavailable where nobody has what comes next."""
@@ -131,10 +131,13 @@ class History:
 
     def _live_follows(self, cut: RangeCut) -> bool:
         """Whether the log that grows begins where an older one ends, though it has nothing yet to tell that by."""
-        begin = self._live_begin()
-        if not isinstance(cut, OrderCut) or not isinstance(begin, OrderCut):
-            return False
-        return begin == OrderCut(cut.timestamp, BEHIND_ALL, cut.view)
+        match cut, self._live_begin():
+            case OrderCut(), OrderCut() as begin:
+                return begin == OrderCut(cut.timestamp, BEHIND_ALL, cut.view)
+            case SourceCut(), SourceCut() as begin:
+                return cut.view == begin.view and all(cut.seqs.get(each, 0) == seq for each, seq in begin.seqs.items())
+            case _:
+                return False
 
     def _live_place(self, cut: OrderCut) -> Place | None:
         """Where a cut lies in the log that grows; an older one that is just like it so far has no say."""
@@ -150,6 +153,9 @@ class History:
         What it has besides comes first, as a range, and the rest as it grows; where all of it is behind the cut, that
         may take a while.
         """
+        before = self._stream.beginning.seqs
+        if before is not None and any(seq > cut.seqs.get(source, 0) for source, seq in before.seqs.items()):
+            return None  # it was sent before the log begins, be there anything in it by which to tell that or not
         firsts = first_seqs(live)
         views = [place.view for segment in live.segments for place in segment.index.view_places()]
         touched = any(cut.seqs.get(source, 0) >= first for source, first in firsts.items())
@@ -274,6 +280,11 @@ class History:
     def _continues_alone(self, cut: RangeCut) -> bool:
         """Who begins alone from a log goes on with its lineage: nobody else has anything behind the cut."""
         return self._stream.beginning.continues(cut)
+
+
+def _earliness(cut: Cut) -> tuple[int, int]:
+    """Of two sites that came into one view, in `rso`, the one has more to which less had been sent before."""
+    return cut_timestamp(cut), sum(cut.seqs.values()) if isinstance(cut, SourceCut) else 0
 
 
 def _is_within(stop: RangeCut, cut: RangeCut) -> bool:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from enum import Enum
+from types import MappingProxyType
 from typing import NamedTuple
 
 from intergroup_core.effects import Gap, Install
@@ -46,6 +48,8 @@ class Mark(NamedTuple):
     source: MemberId | None
     seq: int
     order: OrderCut | None
+    before: Mapping[MemberId, int] = MappingProxyType({})
+    """Seqs that senders had come to before the log begins."""
 
 
 class Frontier(NamedTuple):
@@ -89,6 +93,7 @@ class Head:
             self._waiting.popleft()
             self._entry = mark.entry + 1
             self._order = mark.order or self._order
+            self._seqs |= mark.before
             if mark.source is not None:
                 self._seqs[mark.source] = mark.seq
             if not self._is_followed_within(mark.timestamp):
@@ -132,9 +137,16 @@ class Heads:
         self._service = service
         self._view: ViewId | None = None
 
-    def appended(self, entry: int, event: Event, behind: OrderCut | None = None) -> None:
-        """An entry was made; one that only carries a view says behind what the log begins."""
+    def appended(
+        self, entry: int, event: Event, behind: OrderCut | None = None, before: SourceCut | None = None
+    ) -> None:
+        """An entry was made; one that only carries a view says behind what the log begins.
+
+        What lies before that counts as well: it can be fetched, and its senders may have nothing to send any more.
+        """
         mark = self._mark(entry, event, behind)
+        if before is not None:
+            mark = mark._replace(before={source: seq for source, seq in before.seqs.items() if seq > 0})
         for head in self._heads.values():
             head.appended(mark)
 

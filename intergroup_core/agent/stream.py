@@ -174,7 +174,10 @@ class Stream:
     # What the log says
 
     def appended(self, entry: int, event: Event) -> None:
-        self.heads.appended(entry, event, self.beginning.behind if not entry else None)
+        first = not entry
+        self.heads.appended(
+            entry, event, self.beginning.behind if first else None, self.beginning.seqs if first else None
+        )
         self._grown += ENTRY_BYTES
         if isinstance(event, Chunk):
             self._grown += event.nbytes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -89,17 +90,18 @@ class PlanningClient:
         cut = self._connection.request(Kind.EARLIEST, [self._number], timeout)
         return cut_of_list(cut) if cut is not None else None
 
-    def complete(self, cut: Cut, timeout: float) -> None:
-        """Until this site has everything from a cut up to the log that grows, fetched from other sites if need be.
+    def complete(self, cut: Cut, timeout: float, *, enough: Callable[[Cut], bool] = lambda reached: False) -> bool:
+        """Until this site has everything from a cut up to the log that grows, fetched from other sites if need be; or
+        only up to one that is enough, and then it is not said whether there is more.
 
         TimeoutError where that takes longer; it goes on meanwhile, and can be asked for again.
         """
         if isinstance(cut, EntryCut):
-            return
+            return True
         deadline = time.monotonic() + timeout
         if self._completing is None or self._completing[0] != cut:
             self._completing = cut, self._ask_history(cut)
-        while self._completing is not None:
+        while True:
             _, number = self._completing
             try:
                 answer = self._connection.answer(number, _left(deadline))
@@ -111,9 +113,11 @@ class PlanningClient:
             self._completing = None
             match answer:
                 case {"live": int()}:
-                    return
+                    return True
                 case {"reached": reached}:
                     self._reached = cut_of_list(reached)
+                    if enough(self._reached):
+                        return False
                     self._completing = cut, self._ask_history(self._reached)
                 case _:
                     raise _misunderstood(answer)

@@ -1,0 +1,77 @@
+"""A streaming query in a process of its own, which may be killed at any moment: what it was given stays on disk.
+
+python tests/spark/query.py '{"master": ..., "options": {...}, "checkpoint": ..., "batches": ..., "trigger": ...}'
+
+Each batch becomes one file, named for its id and for the run that wrote it, so that two runs of one batch can be
+compared. A line of output says when a batch begins and when it is on disk.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+COLUMNS = ("kind", "sender_id", "seq", "record", "position", "lamport", "view_id", "value", "members")
+"""What is the same in every reading of a row."""
+CONFIG = {
+    "spark.ui.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.driver.memory": "512m",
+    # Of a JVM that lives for seconds: nothing is worth compiling twice.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+
+
+class Sink:
+    """Writes batches where a run can find those of earlier ones."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._run = os.getpid()
+
+    def write(self, batch: DataFrame, number: int) -> None:
+        say("begins", number)
+        rows = [row.asDict() for row in batch.withColumn("value", F.col("value").cast("string")).collect()]
+        name = f"{number:06d}-{self._run}.json"
+        written = self._directory / f".{name}"
+        written.write_text(json.dumps(rows))
+        written.rename(self._directory / name)
+        say("written", number)
+        data = [row["value"] for row in rows if row["kind"] == "data"]
+        if data:
+            say("has", data[-1])
+
+
+def say(*words: object) -> None:
+    print("query", *words, flush=True)
+
+
+def main(told: dict[str, Any]) -> None:
+    builder = SparkSession.builder.master(told["master"])
+    for key, value in (CONFIG | told.get("config", {})).items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    rows = spark.readStream.format("intergroup").options(**told["options"]).load().select(*COLUMNS)
+    query = (
+        rows.writeStream.foreachBatch(Sink(Path(told["batches"])).write)
+        .option("checkpointLocation", told["checkpoint"])
+        .trigger(**told["trigger"])
+        .start()
+    )
+    say("started")
+    query.awaitTermination()
+    say("ended")
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

@@ -1,0 +1,133 @@
+"""What a stream reader plans and reads when agents, logs and senders come and go."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+from tests.integration.groups import a_group_name
+from tests.integration.sites import Sites, sites, stop_agent
+from tests.spark.numbered import Numbered, numbered
+from tests.spark.restarts import kill_agent
+from tests.spark.stepping import stepping, values
+
+
+@pytest.fixture
+def there() -> Iterator[Sites]:
+    with sites() as made:
+        yield made
+
+
+def send(sender: Numbered, records: int = 10) -> list[str]:
+    """Some more; what they are."""
+    first = len(sender.sent)
+    sender.send([f"{sender.name}:{number}" for number in range(first, first + records)])
+    return sender.sent[first:]
+
+
+@pytest.mark.parametrize("delivery", ["rto", "rso"])
+def test_a_batch_is_planned_again_on_a_home_that_is_new(there: Sites, delivery: str) -> None:
+    group = a_group_name()
+    with numbered(group, [there.home("a")], delivery) as (sender,):
+        with stepping(group, there.home("q"), startingOffsets="earliest", delivery=delivery) as query:
+            query.until_has(send(sender)[-1])
+            last = send(sender)[-1]
+            start, end = query.batch()
+            rows = query.rows(start, end)
+            rest = query.until_has(last) if last not in values(rows) else []
+        stop_agent(there.home("q"))
+        shutil.rmtree(there.home("q"))
+        missed = send(sender)
+        with stepping(group, there.home("q"), end, delivery=delivery) as query:
+            assert query.rows(start, end) == rows
+            assert values(query.until_has(missed[-1])) == [*values(rest), *missed]
+
+
+def test_all_that_was_sent_before_an_available_now_trigger_is_read_by_it(there: Sites) -> None:
+    group = a_group_name()
+    with numbered(group, [there.home("a"), there.home("b")]) as senders:
+        with stepping(group, there.home("q"), startingOffsets="earliest") as query:
+            query.until_has(send(senders[0])[-1])
+            offset = query.offset
+        for turn in range(3):
+            end_agent = kill_agent if turn % 2 else stop_agent
+            end_agent(there.home("q"))
+            sent = [send(sender) for sender in senders]
+            with stepping(group, there.home("q"), offset) as query:
+                rows = query.available_now()
+                offset = query.offset
+            assert sorted(values(rows)) == sorted(record for each in sent for record in each), turn
+
+
+def test_when_everybody_is_gone_a_batch_is_planned_again_from_the_logs_here(there: Sites) -> None:
+    group = a_group_name()
+    home = there.home("q")
+    with numbered(group, [there.home("a")]) as (sender,), stepping(group, home, startingOffsets="earliest") as query:
+        query.until_has(send(sender)[-1])
+        send(sender)
+        start, end = query.batch()
+        rows = query.rows(start, end)
+    for home in ("q", "a"):
+        stop_agent(there.home(home))
+    with stepping(group, there.home("q"), end) as query:
+        assert query.rows(start, end) == rows
+        assert query.reader.latestOffset(end, ReadAllAvailable()) == end
+        assert query.available_now() == []
+
+
+def test_when_everybody_is_gone_a_new_query_reads_what_is_kept(there: Sites) -> None:
+    group = a_group_name()
+    with numbered(group, [there.home("a")]) as (sender,):
+        with stepping(group, there.home("q"), startingOffsets="earliest") as query:
+            sent = send(sender)
+            assert values(query.until_has(sent[-1])) == sent
+    for home in ("q", "a"):
+        stop_agent(there.home(home))
+    with stepping(group, there.home("q"), startingOffsets="earliest") as query:
+        assert values(query.available_now()) == sent
+
+
+@pytest.mark.parametrize("starting", ["earliest", "latest"])
+def test_a_query_of_a_group_in_which_nobody_sends_yet_misses_nothing(there: Sites, starting: str) -> None:
+    group = a_group_name()
+    with stepping(group, there.home("q"), startingOffsets=starting) as query:
+        assert query.reader.latestOffset(query.offset, ReadAllAvailable()) == query.offset
+        with numbered(group, [there.home("a")]) as (sender,):
+            sent = send(sender)
+            assert values(query.until_has(sent[-1])) == sent
+
+
+def test_offsets_never_go_back_after_the_agent_began_anew(there: Sites) -> None:
+    group = a_group_name()
+    home = there.home("q")
+    with numbered(group, [there.home("a")]) as (sender,), stepping(group, home, startingOffsets="earliest") as query:
+        query.until_has(send(sender)[-1])
+        for _ in range(3):
+            kill_agent(there.home("q"))
+            before = query.offset
+            for _ in range(5):
+                offset = query.reader.latestOffset(before, ReadAllAvailable())
+                cuts = [each["groups"][group]["timestamp"] for each in (before, offset)]
+                assert cuts == sorted(cuts)
+            sent = send(sender)
+            assert values(query.until_has(sent[-1])) == sent
+
+
+def test_in_rso_what_a_sender_sent_that_is_gone_by_now_is_read_too(there: Sites) -> None:
+    group = a_group_name()
+    with numbered(group, [there.home("a"), there.home("b")], "rso") as (stays, goes):
+        with stepping(group, there.home("q"), startingOffsets="earliest", delivery="rso") as query:
+            first = [*send(stays), *send(goes)]
+            rows = query.until_has(goes.sent[-1])
+            rows += query.until_has(stays.sent[-1]) if stays.sent[-1] not in values(rows) else []
+            assert sorted(values(rows)) == sorted(first)
+            offset = query.offset
+        stop_agent(there.home("q"))
+        more = send(goes)
+        goes.close()
+        more += send(stays)
+        with stepping(group, there.home("q"), offset, delivery="rso") as query:
+            assert sorted(values(query.available_now())) == sorted(more)
