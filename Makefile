@@ -49,7 +49,7 @@ docs: venv  ## regenerate docs/options.md and docs/spark-options.md
 
 test: venv lint  ## set-up, lint and every test but the benchmarks
 	@$(JAVA) || echo "without it the tests that run Spark are skipped"
-	$(BIN)/pytest -n $(JOBS) --dist worksteal --ignore tests/benchmarks tests
+	$(BIN)/pytest -n $(JOBS) --dist worksteal --durations 20 --ignore tests/benchmarks tests
 
 fuzz: venv  ## simulated seeds, malformed frames and killed agents: SEEDS=20000 FRAMES=1000000 KILLS=50 JOBS=2
 	$(BIN)/python -m intergroup_core.sim.fuzz --seeds $(SEEDS) --jobs $(JOBS)

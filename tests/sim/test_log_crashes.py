@@ -23,8 +23,8 @@ from intergroup_core.log.writer import Durability, LogWriter, open_log
 from intergroup_core.sim.disk import Crashed, SimDisk
 from tests.log_builders import Row, a_history, a_log, contents, rows_of, what_was_delivered
 
-SEEDS = 400
-DECAYED_SEEDS = 120
+SEEDS = 200
+DECAYED_SEEDS = 60
 DELIVERIES = 25
 MOST_OPERATIONS = 80
 """About as many as a life has; the few that end before their crash are sound to the end."""
