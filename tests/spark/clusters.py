@@ -22,7 +22,7 @@ SUBNET = "10.77.0"
 PORT = 7077
 DRIVER, *WORKERS = range(3)
 """Numbers of hosts; the master is with the driver."""
-SMALL_JVM = "-Xmx256m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+SMALL_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def address(host: int) -> str:
@@ -47,6 +47,7 @@ class Daemons:
         environment = spark_environment(self._there.home(host)) | {
             "SPARK_LOCAL_IP": address(host),
             "SPARK_DAEMON_JAVA_OPTS": SMALL_JVM,
+            "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_WORKER_DIR": str(self._directory / f"work-{host}"),
         }
         with output.open("wb") as said:
@@ -94,6 +95,6 @@ def cluster_settings(host: str) -> dict[str, str]:
         "spark.driver.host": host,
         "spark.driver.bindAddress": host,
         "spark.executor.memory": "512m",
-        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.executor.extraJavaOptions": SMALL_JVM,
         "spark.executorEnv.PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "connector")]),
     }

@@ -22,7 +22,7 @@ from intergroup_core.client.directories import site_directories
 from intergroup_core.client.lock import SiteLock
 from tests.integration.groups import a_group_name
 from tests.integration.sites import Sites, sites
-from tests.spark.drivers import Driver, Job, Row, a_driver
+from tests.spark.drivers import Driver, Job, Row
 from tests.spark.numbered import LAST, Numbered, numbered, read_all
 
 MOST_BATCHES = 3

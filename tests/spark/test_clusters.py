@@ -36,18 +36,20 @@ def check_equal(spark: SparkSession, rows: list[Row], wanted: list[Row]) -> None
     assert_df_equality(spark.createDataFrame(rows, SCHEMA), spark.createDataFrame(wanted, SCHEMA))
 
 
-@pytest.mark.parametrize("executors", ["auto", "fetch"])
 def test_two_executors_read_what_was_sent_in_order_with_its_views(
-    there: Sites, tmp_path: Path, spark: SparkSession, executors: str
+    there: Sites, tmp_path: Path, spark: SparkSession
 ) -> None:
     group = a_group_name()
     options = {"group": group, "interface": "lo", "startingOffsets": "earliest", "minPartitions": "4"}
-    job = Job(
-        directory=tmp_path / "query",
-        options=options | {"executors": executors},
-        master="local-cluster[2,1,1024]",
-        config=cluster_settings("127.0.0.1"),
-    )
+    jobs = [
+        Job(
+            directory=tmp_path / executors,
+            options=options | {"executors": executors},
+            master="local-cluster[2,1,1024]",
+            config=cluster_settings("127.0.0.1"),
+        )
+        for executors in ("auto", "fetch")
+    ]
     with numbered(group, [there.home("a"), there.home("b")]) as senders:
         for turn in range(20):
             sender = senders[turn % 2]
@@ -55,11 +57,12 @@ def test_two_executors_read_what_was_sent_in_order_with_its_views(
         with opened(group, there.home("c"), sender=True, name="passing") as passing:
             passing.send(b"passing:0", ack="delivered")
         senders[0].send_last()
-        with a_driver(job, there.home("q"), available_now=True) as driver:
-            driver.ended()
-        rows = job.rows()
-        assert {row["kind"] for row in rows} == {"data", "view"}
-        check_equal(spark, rows, read_all(group, there.home("a")))
+        with a_driver(jobs[0], there.home("q"), available_now=True, also=jobs[1:]) as driver:
+            driver.until("ended")
+        for job in jobs:
+            rows = job.rows()
+            assert {row["kind"] for row in rows} == {"data", "view"}
+            check_equal(spark, rows, read_all(group, there.home("a")))
 
 
 @pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
