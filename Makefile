@@ -7,6 +7,7 @@ JOBS ?= 2
 SEEDS ?= 20000
 FRAMES ?= 1000000
 KILLS ?= 50
+RESTARTS ?= 20
 
 .DEFAULT_GOAL := help
 # Java 17 or later for Spark: found, else installed where that can be done, else what to type.
@@ -51,12 +52,13 @@ test: venv lint  ## set-up, lint and every test but the benchmarks
 	@$(JAVA) || echo "without it the tests that run Spark are skipped"
 	$(BIN)/pytest -n $(JOBS) --dist worksteal --durations 20 --ignore tests/benchmarks tests
 
-fuzz: venv  ## simulated seeds, malformed frames and killed agents: SEEDS=20000 FRAMES=1000000 KILLS=50 JOBS=2
+fuzz: venv  ## simulated seeds, malformed frames, killed agents and queries: SEEDS=20000 FRAMES=1000000 KILLS=50 RESTARTS=20 JOBS=2
 	$(BIN)/python -m intergroup_core.sim.fuzz --seeds $(SEEDS) --jobs $(JOBS)
 	$(BIN)/python -m intergroup_core.sim.fuzz --fixed --seeds $(SEEDS) --jobs $(JOBS)
 	$(BIN)/python -m intergroup_core.sim.hierarchy_fuzz --seeds $$(( $(SEEDS) / 10 ))
 	$(BIN)/python tests/property/fuzz_frames.py --frames $(FRAMES)
 	$(BIN)/python -m tests.integration.agent_crashes --seeds $(KILLS)
+	$(BIN)/python -m tests.spark.restarts --seeds $(RESTARTS)
 
 bench: venv  ## goodput, latency and the stable log next to the raw ceiling of the same run
 	$(BIN)/intergroup bench throughput

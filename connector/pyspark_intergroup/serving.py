@@ -61,8 +61,10 @@ class SliceServer:
         told: dict[str, str] = {}
         tries = 0
         while True:
-            for holder in holders:
+            for number, holder in enumerate(holders):
                 tries += 1
+                # One that is silent must not use up the time of those that would answer.
+                share = (deadline - time.monotonic()) / (len(holders) - number)
                 try:
                     return fetch_range(
                         holder,
@@ -70,7 +72,7 @@ class SliceServer:
                         wanted.service,
                         wanted.described,
                         scratch / str(tries),
-                        deadline - time.monotonic(),
+                        share,
                     )
                 except IntergroupError as error:
                     told[str(holder)] = str(error)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,17 +64,16 @@ class Job:
     def batches(self) -> Path:
         return self.directory / "batches"
 
-    def told(self, trigger: Mapping[str, Any]) -> str:
-        return json.dumps(
-            {
-                "master": self.master,
-                "options": dict(self.options),
-                "config": dict(self.config),
-                "checkpoint": str(self.directory / "checkpoint"),
-                "batches": str(self.batches),
-                "trigger": dict(trigger),
-            }
-        )
+    def told(self, trigger: Mapping[str, Any], also: Sequence[Job] = ()) -> Row:
+        return {
+            "master": self.master,
+            "options": dict(self.options),
+            "config": dict(self.config),
+            "checkpoint": str(self.directory / "checkpoint"),
+            "batches": str(self.batches),
+            "trigger": dict(trigger),
+            "also": [other.told(trigger) for other in also],
+        }
 
     def rows(self) -> list[Row]:
         """All that was written, by batch; what two runs wrote of one batch must be the same."""
@@ -89,11 +88,20 @@ class Job:
 class Driver:
     """A run of a query."""
 
-    def __init__(self, job: Job, home: Path, *, available_now: bool = False, within: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        job: Job,
+        home: Path,
+        *,
+        available_now: bool = False,
+        within: tuple[str, ...] = (),
+        also: Sequence[Job] = (),
+    ) -> None:
+        """On a host; with other jobs that are run by the same driver once the first has come to an end."""
         trigger = {"availableNow": True} if available_now else {"processingTime": "0 seconds"}
         self._errors = (job.directory / "errors").open("ab")
         self._process = subprocess.Popen(
-            [*within, sys.executable, QUERY, job.told(trigger)],
+            [*within, sys.executable, QUERY, json.dumps(job.told(trigger, also))],
             stdout=subprocess.PIPE,
             stderr=self._errors,
             env=spark_environment(home),
@@ -171,8 +179,8 @@ class Driver:
 
 
 @contextmanager
-def a_driver(job: Job, home: Path, *, available_now: bool = False, within: tuple[str, ...] = ()) -> Iterator[Driver]:
-    driver = Driver(job, home, available_now=available_now, within=within)
+def a_driver(job: Job, home: Path, **options: Any) -> Iterator[Driver]:
+    driver = Driver(job, home, **options)
     try:
         yield driver
     finally:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import intergroup_core as ig
+from intergroup_core.errors import AgentGone
 from tests.integration.agents import opened
 from tests.integration.groups import PATIENCE_SECONDS, loopback
 from tests.spark.drivers import Row
@@ -64,7 +65,8 @@ class Numbered:
         self._stopped.set()
         if self._thread.ident is not None:
             self._thread.join(PATIENCE_SECONDS)
-        self._member.close()
+        with suppress(AgentGone):
+            self._member.close()
 
 
 @contextmanager

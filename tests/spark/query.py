@@ -60,6 +60,13 @@ def main(told: dict[str, Any]) -> None:
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    for each in (told, *told["also"]):
+        run(spark, each)
+    say("ended")
+    spark.stop()
+
+
+def run(spark: SparkSession, told: dict[str, Any]) -> None:
     rows = spark.readStream.format("intergroup").options(**told["options"]).load().select(*COLUMNS)
     query = (
         rows.writeStream.foreachBatch(Sink(Path(told["batches"])).write)
@@ -69,8 +76,6 @@ def main(told: dict[str, Any]) -> None:
     )
     say("started")
     query.awaitTermination()
-    say("ended")
-    spark.stop()
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.integration.agents import status_of, until
 from tests.integration.groups import a_group_name
 from tests.integration.sites import Sites, sites, stop_agent
 from tests.spark.drivers import Job
@@ -32,7 +33,7 @@ def test_every_row_is_read_once_and_in_one_order_whatever_is_killed(there: Sites
 
 
 def run(spark: SparkSession, job: Job, home: Path) -> None:
-    """All that there is now, from the checkpoint on."""
+    """All that there is now, from the checkpoint on; a query that has ended leaves nobody in the group."""
     rows = spark.readStream.format("intergroup").options(**job.options, agent=str(home)).load().select(*COLUMNS)
     query = (
         rows.writeStream.foreachBatch(Sink(job.batches).write)
@@ -58,6 +59,7 @@ def test_what_was_sent_while_a_query_and_its_agent_were_gone_is_read_when_it_is_
         run(spark, job, home)
         before = len(job.rows())
         assert before
+        until(lambda: not status_of(home)["streams"], lambda: status_of(home))
         stop_agent(home)
         lose(home)
         send_some(senders)

@@ -70,8 +70,8 @@ def test_when_everybody_is_gone_a_batch_is_planned_again_from_the_logs_here(ther
         send(sender)
         start, end = query.batch()
         rows = query.rows(start, end)
-    for home in ("q", "a"):
-        stop_agent(there.home(home))
+    for each in ("q", "a"):
+        stop_agent(there.home(each))
     with stepping(group, there.home("q"), end) as query:
         assert query.rows(start, end) == rows
         assert query.reader.latestOffset(end, ReadAllAvailable()) == end
@@ -80,12 +80,12 @@ def test_when_everybody_is_gone_a_batch_is_planned_again_from_the_logs_here(ther
 
 def test_when_everybody_is_gone_a_new_query_reads_what_is_kept(there: Sites) -> None:
     group = a_group_name()
-    with numbered(group, [there.home("a")]) as (sender,):
-        with stepping(group, there.home("q"), startingOffsets="earliest") as query:
-            sent = send(sender)
-            assert values(query.until_has(sent[-1])) == sent
-    for home in ("q", "a"):
-        stop_agent(there.home(home))
+    home = there.home("q")
+    with numbered(group, [there.home("a")]) as (sender,), stepping(group, home, startingOffsets="earliest") as query:
+        sent = send(sender)
+        assert values(query.until_has(sent[-1])) == sent
+    for each in ("q", "a"):
+        stop_agent(there.home(each))
     with stepping(group, there.home("q"), startingOffsets="earliest") as query:
         assert values(query.available_now()) == sent
 

@@ -89,3 +89,14 @@ def test_in_rso_a_head_is_where_each_sender_is() -> None:
     cut = heads.cut(ReadLevel.STABLE)
     assert isinstance(cut, SourceCut)
     assert cut.seqs == {A: 1, B: 2}
+
+
+def test_in_rso_a_head_counts_what_was_sent_before_the_log_begins() -> None:
+    """Its sender may have nothing to send any more."""
+    heads = Heads(Service.RSO, LOG)
+    heads.appended(0, an_install(A, B, start=at(1)), before=SourceCut({A: 7, B: 0}))
+    heads.appended(1, a_chunk(source=B, seq=1, timestamp=at(5)))
+    heads.advance(2, Frontier(at(NOW), at(NOW)))
+    cut = heads.cut(ReadLevel.STABLE)
+    assert isinstance(cut, SourceCut)
+    assert cut.seqs == {A: 7, B: 1}

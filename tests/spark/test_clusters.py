@@ -1,0 +1,117 @@
+"""Executors that are not the driver: in two JVMs of one machine, and on hosts of their own."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from chispa import assert_df_equality
+from pyspark.sql import SparkSession
+
+from intergroup_core.benchmarks.testbed import why_no_namespaces
+from tests.integration.agents import logs_of, opened
+from tests.integration.groups import a_group_name
+from tests.integration.hosts import hosts
+from tests.integration.processes import INTERGROUP
+from tests.integration.sites import Sites, sites
+from tests.spark.clusters import DRIVER, WORKERS, a_cluster, address, cluster_settings
+from tests.spark.drivers import Job, Row, a_driver, spark_environment
+from tests.spark.numbered import LAST, numbered, read_all
+
+SCHEMA = "kind string, sender_id string, seq long, record int, position string, lamport long, view_id string, "
+SCHEMA += "value string, members array<string>"
+SENDERS = (3, 4)
+MISSING = why_no_namespaces()
+
+
+@pytest.fixture
+def there() -> Iterator[Sites]:
+    with sites() as made:
+        yield made
+
+
+def check_equal(spark: SparkSession, rows: list[Row], wanted: list[Row]) -> None:
+    assert_df_equality(spark.createDataFrame(rows, SCHEMA), spark.createDataFrame(wanted, SCHEMA))
+
+
+def test_two_executors_read_what_was_sent_in_order_with_its_views(
+    there: Sites, tmp_path: Path, spark: SparkSession
+) -> None:
+    group = a_group_name()
+    options = {"group": group, "interface": "lo", "startingOffsets": "earliest", "minPartitions": "4"}
+    jobs = [
+        Job(
+            directory=tmp_path / executors,
+            options=options | {"executors": executors},
+            master="local-cluster[2,1,1024]",
+            config=cluster_settings("127.0.0.1"),
+        )
+        for executors in ("auto", "fetch")
+    ]
+    with numbered(group, [there.home("a"), there.home("b")]) as senders:
+        for turn in range(20):
+            sender = senders[turn % 2]
+            sender.send([f"{sender.name}:{len(sender.sent) + number}" for number in range(turn)])
+        with opened(group, there.home("c"), sender=True, name="passing") as passing:
+            passing.send(b"passing:0", ack="delivered")
+        senders[0].send_last()
+        with a_driver(jobs[0], there.home("q"), available_now=True, also=jobs[1:]) as driver:
+            driver.until("ended")
+        for job in jobs:
+            rows = job.rows()
+            assert {row["kind"] for row in rows} == {"data", "view"}
+            check_equal(spark, rows, read_all(group, there.home("a")))
+
+
+@pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
+def test_executors_on_other_hosts_join_the_group_or_fetch_and_read_the_same(
+    there: Sites, tmp_path: Path, spark: SparkSession
+) -> None:
+    with hosts(5) as testbed, a_cluster(there, testbed, tmp_path) as master:
+        for executors in ("join", "fetch"):
+            group = a_group_name()
+            options = {"group": group, "interface": "e0", "startingOffsets": "earliest", "minPartitions": "4"}
+            job = Job(
+                directory=tmp_path / executors,
+                options=options | {"executors": executors},
+                master=master,
+                config=cluster_settings(address(DRIVER)),
+            )
+            senders = [
+                subprocess.Popen(
+                    [*testbed.within(host), INTERGROUP, "send", group, "--interface", "e0"],
+                    stdin=subprocess.PIPE,
+                    env=spark_environment(there.home(host)),
+                    text=True,
+                    bufsize=1,
+                )
+                for host in SENDERS
+            ]
+            try:
+                with a_driver(job, there.home(DRIVER), within=testbed.within(DRIVER)) as driver:
+                    sent = [say(sender, f"s{number}:", 200) for number, sender in enumerate(senders)]
+                    driver.until("has")
+                    sent += [say(sender, f"t{number}:", 200) for number, sender in enumerate(senders)]
+                    driver.until("has", driver.count("has") + 1)
+                    sent += [say(senders[0], LAST.decode(), 1, numbers=False)]
+                    driver.until(f"has {LAST.decode()}")
+            finally:
+                for sender in senders:
+                    sender.communicate()
+            rows = job.rows()
+            values = [row["value"] for row in rows if row["kind"] == "data"]
+            for records in sent:
+                assert [value for value in values if value in set(records)] == records
+            assert len(values) == sum(map(len, sent))
+            joined = [any(group in str(log) for log in logs_of(there.home(host))) for host in WORKERS]
+            assert any(joined) if executors == "join" else not any(joined)
+
+
+def say(sender: subprocess.Popen[str], prefix: str, count: int, *, numbers: bool = True) -> list[str]:
+    records = [f"{prefix}{number}" if numbers else prefix for number in range(count)]
+    assert sender.stdin is not None
+    sender.stdin.write("".join(f"{record}\n" for record in records))
+    sender.stdin.flush()
+    return records
