@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple
 
@@ -74,6 +75,10 @@ class Head:
         self._whole: OrderCut | None = None
         """The last cut between two microseconds."""
 
+    def begins(self, seqs: Mapping[MemberId, int]) -> None:
+        """What senders had sent before the log begins: a head lies behind that from the first."""
+        self._seqs = {**seqs, **self._seqs}
+
     def appended(self, mark: Mark) -> None:
         self._waiting.append(mark)
 
@@ -131,6 +136,11 @@ class Heads:
         self._heads = {level: Head(service, log) for level in ReadLevel}
         self._service = service
         self._view: ViewId | None = None
+
+    def begins(self, behind: SourceCut | None) -> None:
+        """In `rso`: behind what of each sender the log begins, as its member was told when it came."""
+        for head in self._heads.values():
+            head.begins(behind.seqs if behind is not None else {})
 
     def appended(self, entry: int, event: Event, behind: OrderCut | None = None) -> None:
         """An entry was made; one that only carries a view says behind what the log begins."""

@@ -174,6 +174,8 @@ class Stream:
     # What the log says
 
     def appended(self, entry: int, event: Event) -> None:
+        if not entry:
+            self.heads.begins(self.beginning.seqs)
         self.heads.appended(entry, event, self.beginning.behind if not entry else None)
         self._grown += ENTRY_BYTES
         if isinstance(event, Chunk):

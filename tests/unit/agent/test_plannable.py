@@ -89,3 +89,13 @@ def test_in_rso_a_head_is_where_each_sender_is() -> None:
     cut = heads.cut(ReadLevel.STABLE)
     assert isinstance(cut, SourceCut)
     assert cut.seqs == {A: 1, B: 2}
+
+
+def test_in_rso_a_head_is_behind_what_was_sent_before_the_log_begins() -> None:
+    heads = Heads(Service.RSO, LOG)
+    heads.begins(SourceCut({A: 2, B: 0}))
+    heads.appended(0, an_install(A, B, start=at(1)))
+    heads.advance(1, Frontier(at(NOW), at(NOW)))
+    found = heads.cut(ReadLevel.STABLE)
+    assert isinstance(found, SourceCut)
+    assert found.seqs == {A: 2, B: 0}

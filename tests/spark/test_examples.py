@@ -1,0 +1,52 @@
+"""The examples do what they say, all of them on one Spark; each asserts its own result."""
+
+from __future__ import annotations
+
+import importlib
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+EXAMPLES = Path(__file__).parents[2] / "spark_examples"
+SECONDS = 240
+
+SCRIPTS = ["dashboard", "ledger", "replay", "sensors", "windows"]
+NOTEBOOKS = {"one_order": "one order: ", "replay_of_a_day": "replay of a day: "}
+
+
+@pytest.fixture(autouse=True)
+def _beside_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for a script, whose directory is where it looks first."""
+    monkeypatch.syspath_prepend(EXAMPLES)
+
+
+def test_every_example_is_tested() -> None:
+    assert sorted(path.stem for path in EXAMPLES.glob("*.py")) == sorted([*SCRIPTS, "loopback_group"])
+    assert sorted(path.stem for path in (EXAMPLES / "notebooks").glob("*.py")) == sorted(NOTEBOOKS)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_an_example_comes_to_its_result(name: str, spark: SparkSession) -> None:
+    result: str = importlib.import_module(name).run(spark)
+    assert result.startswith(f"{name}: ")
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_a_notebook_runs_as_plain_python(name: str, spark: SparkSession) -> None:
+    path = EXAMPLES / "notebooks" / f"{name}.py"
+    assert path.read_text().startswith("# Databricks notebook source\n")
+    result = runpy.run_path(str(path), init_globals={"spark": spark})["result"]
+    assert result.startswith(NOTEBOOKS[name])
+
+
+@pytest.mark.usefixtures("java")
+def test_an_example_runs_as_a_script() -> None:
+    ended = subprocess.run(
+        [sys.executable, str(EXAMPLES / "replay.py")], capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+    assert ended.returncode == 0, ended.stderr[-4_000:]
+    assert ended.stdout.splitlines()[-1].startswith("replay: ")
