@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import importlib
 import runpy
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 EXAMPLES = Path(__file__).parents[2] / "spark_examples"
-SECONDS = 240
 
 SCRIPTS = ["dashboard", "ledger", "replay", "sensors", "windows"]
 NOTEBOOKS = {"one_order": "one order: ", "replay_of_a_day": "replay of a day: "}
@@ -41,12 +38,3 @@ def test_a_notebook_runs_as_plain_python(name: str, spark: SparkSession) -> None
     assert path.read_text().startswith("# Databricks notebook source\n")
     result = runpy.run_path(str(path), init_globals={"spark": spark})["result"]
     assert result.startswith(NOTEBOOKS[name])
-
-
-@pytest.mark.usefixtures("java")
-def test_an_example_runs_as_a_script() -> None:
-    ended = subprocess.run(
-        [sys.executable, str(EXAMPLES / "replay.py")], capture_output=True, text=True, timeout=SECONDS, check=False
-    )
-    assert ended.returncode == 0, ended.stderr[-4_000:]
-    assert ended.stdout.splitlines()[-1].startswith("replay: ")
