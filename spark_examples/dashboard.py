@@ -56,7 +56,9 @@ def run(spark: SparkSession) -> str:
             for thread in threads:
                 thread.start()
             shown = spark.table("dashboard")
-            wait_until(lambda: shown.where(F.col("number") == LAST).count() == len(GAUGES), "the last value of each")
+            wait_until(
+                query, lambda: shown.where(F.col("number") == LAST).count() == len(GAUGES), "the last value of each"
+            )
         finally:
             stopping.set()
             for thread in threads:

@@ -2,12 +2,13 @@
 
     python spark_examples/ledger.py
 
-Three branches book on the same accounts, all at once. A withdrawal counts only if the account covers it at that moment,
-so the balances depend on the order of *all* entries, not of one branch's. With `delivery=rto` there is one such order and
-every reader gets it: here a stream and a replay at another site come to the same balances, and refuse the same withdrawals.
+Three branches book on the same accounts, all at once. A withdrawal counts only if the account covers it at that
+moment, so the balances depend on the order of *all* entries, not of one branch's. With `delivery=rto` there is one such
+order and every reader gets it: here a stream and a replay at another site come to the same balances, and refuse the
+same withdrawals.
 
-View rows stand among the entries where a branch came or went. So the ledger also knows who could have contributed to each
-stretch of entries: a silent branch and a missing one are not the same.
+View rows stand among the entries where a branch came or went. So the ledger also knows who could have contributed to
+each stretch of entries: a silent branch and a missing one are not the same.
 """
 
 from __future__ import annotations

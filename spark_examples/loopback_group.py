@@ -1,8 +1,8 @@
 """A group on this machine for an example to read: senders at sites of their own, all gone when the example ends.
 
 In real life none of this is needed. Programs anywhere on the network do `ig.open("prices", sender=True)`, and the
-query says `.option("group", "prices")`; each machine's agent is started by the first who needs it, and there is no server.
-Here every sender gets a directory of its own instead, so that one machine can play several.
+query says `.option("group", "prices")`; each machine's agent is started by the first who needs it, and there is no
+server. Here every sender gets a directory of its own instead, so that one machine can play several.
 """
 
 from __future__ import annotations
@@ -15,12 +15,15 @@ from types import TracebackType
 from typing import Self
 
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 import intergroup_core as ig
 from pyspark_intergroup.demo.session import local_session
 from pyspark_intergroup.demo.sites import LocalSites
 
 PATIENCE_SECONDS = 90.0
+
+__all__ = ["LoopbackGroup", "local_session", "run_alone", "wait_until"]
 
 _serial = count()
 
@@ -42,10 +45,11 @@ class LoopbackGroup:
         """The same for a reader at another site, which has a log of its own."""
         return {"group": self.name, "interface": "lo", "agent": str(self._sites.home(site))}
 
-    def sender(self, name: str) -> ig.BlockingMember:
-        """A member that sends, at a site of its own."""
+    def sender(self, name: str, delivery: str = "rto") -> ig.BlockingMember:
+        """A member that sends, at a site of its own, which keeps the group's log by this service."""
         member = ig.open(
             self.name,
+            delivery=delivery,
             sender=True,
             reads=False,
             name=name,
@@ -59,22 +63,28 @@ class LoopbackGroup:
     def checkpoint(self, query: str = "query") -> str:
         return str(self._sites.directory / f"checkpoint-{query}")
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         try:
             for member in self._members:
                 member.close()
         finally:
             self._sites.close()
 
+    def __enter__(self) -> Self:
+        return self
 
-def wait_until(holds: Callable[[], bool], what: str) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def wait_until(query: StreamingQuery, holds: Callable[[], bool], what: str) -> None:
+    """While a query runs; what ended it is raised."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not holds():
+        if (failure := query.exception()) is not None:
+            raise failure
         if time.monotonic() > deadline:
             raise TimeoutError(f"{what}: not within {PATIENCE_SECONDS:g} s")
         time.sleep(0.1)

@@ -2,9 +2,9 @@
 
     python spark_examples/replay.py
 
-Every site that sends or reads keeps the group's log for a while (24 h or 1 GiB, unless told otherwise), and Spark's own site
-fetches what it missed from the others. So `spark.read` replays what was sent before it was ever started. A point is a time,
-a view, or an offset that a stream has been at.
+Every site that sends or reads keeps the group's log for a while (24 h or 1 GiB, unless told otherwise), and Spark's
+own site fetches what it missed from the others. So `spark.read` replays what was sent before it was ever started. A
+point is a time, a view, or an offset that a stream has been at.
 """
 
 from __future__ import annotations

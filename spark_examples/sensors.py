@@ -3,8 +3,8 @@
     python spark_examples/sensors.py
 
 `delivery=rso` promises every sender's records in that sender's order, with no gap and no duplicate, and nothing between
-two senders. Readings of one sensor never wait for another one that is slow or gone, and a micro-batch is split by sender,
-so that tasks share the sensors out among themselves.
+two senders. Readings of one sensor never wait for another one that is slow or gone, and a micro-batch is split by
+sender, so that tasks share the sensors out among themselves.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def measure(sensor: ig.BlockingMember) -> None:
 
 def run(spark: SparkSession) -> str:
     with LoopbackGroup("sensors") as group:
-        sensors = [group.sender(name) for name in SENSORS]
+        # Sensors that are `rso` members themselves keep a log in that order, from which others get what they missed.
+        sensors = [group.sender(name, delivery="rso") for name in SENSORS]
 
         # `_sender` is the name that the sensor joined under, and `_position` sorts as delivered within a sender.
         query = (
@@ -50,11 +51,11 @@ def run(spark: SparkSession) -> str:
         )
         try:
             # A stream begins at `latest`: what is sent from here on is read.
-            wait_until(lambda: query.lastProgress is not None, "the query's first batch")
+            wait_until(query, lambda: query.lastProgress is not None, "the query's first batch")
             with ThreadPoolExecutor() as pool:
                 list(pool.map(measure, sensors))
             readings = spark.table("readings")
-            wait_until(lambda: readings.count() >= READINGS * len(SENSORS), "all readings")
+            wait_until(query, lambda: readings.count() >= READINGS * len(SENSORS), "all readings")
         finally:
             query.stop()
 

@@ -2,10 +2,10 @@
 
     python spark_examples/windows.py
 
-A watermark says how late a row may come. Elsewhere that is a guess: too small loses rows, too large delays every result.
-In `rto` rows come in the order of `timestamp`, from all senders together, so after a row nothing can come with an earlier
-one; and a micro-batch never ends between two rows of equal `timestamp`. So `withWatermark("timestamp", "0 seconds")` drops
-nothing, and a window is complete as soon as any row behind it has come.
+A watermark says how late a row may come. Elsewhere that is a guess: too small loses rows, too large delays results. In
+`rto` rows come in the order of `timestamp`, from all senders together, so after a row nothing can come with an earlier
+one; and a micro-batch never ends between two rows of equal `timestamp`. So `withWatermark("timestamp", "0 seconds")`
+drops nothing, and a window is complete as soon as any row behind it has come.
 
 `timestamp` is the group's own time: wall time, moved forward where it has to be so that effects come behind causes.
 """

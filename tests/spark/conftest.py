@@ -1,21 +1,34 @@
-"""One Spark session for all tests that can share one."""
+"""One Spark for all tests of a worker; without Java there is none, and they are skipped."""
 
 from __future__ import annotations
 
-import warnings
+import os
+import sys
 from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.spark.drivers import a_session
+from pyspark_intergroup.demo.java import java_trouble
+from pyspark_intergroup.demo.session import local_session
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    with warnings.catch_warnings():
-        # pyspark 4.3 says so of every pandas that is newer than itself, and nothing here uses pandas.
-        warnings.filterwarnings("ignore", message=".*pandas.*", module="pyspark")
-        session = a_session("local[2]")
+def java() -> None:
+    """Needed by whoever starts a Spark of its own."""
+    if (trouble := java_trouble()) is not None:
+        pytest.skip(trouble)
+
+
+@pytest.fixture(scope="session")
+def spark(java: None) -> Iterator[SparkSession]:
+    # Python workers find the project as this process does, however that was started.
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+    session = local_session("tests")
     yield session
     session.stop()
+    if before is None:
+        del os.environ["PYTHONPATH"]
+    else:
+        os.environ["PYTHONPATH"] = before
