@@ -19,13 +19,13 @@ from pyspark.sql import functions as F  # noqa: N812
 import intergroup_core as ig
 
 GAUGES = ("flow", "level", "pressure")
-LAST = 30
+LAST = 20
 """The number of the last value, which a gauge repeats until it is told to stop."""
 
 
 def publish(gauge: ig.BlockingMember, stopping: threading.Event) -> None:
     number = 0
-    while not stopping.wait(0.05):
+    while not stopping.wait(0.1):
         number = min(number + 1, LAST)
         # In uu the name of a sender is not known to a reader, only its id: the value says whose it is.
         gauge.send(json.dumps({"gauge": gauge.name, "number": number, "value": number * 1.5}).encode())

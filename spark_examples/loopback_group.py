@@ -87,7 +87,7 @@ def wait_until(query: StreamingQuery, holds: Callable[[], bool], what: str) -> N
             raise failure
         if time.monotonic() > deadline:
             raise TimeoutError(f"{what}: not within {PATIENCE_SECONDS:g} s")
-        time.sleep(0.1)
+        time.sleep(0.5)  # each look may be a Spark job, which takes its share from the query
 
 
 def run_alone(run: Callable[[SparkSession], str]) -> None:
