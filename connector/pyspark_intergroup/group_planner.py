@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,8 +23,10 @@ from intergroup_core.errors import (
     MemberEnded,
     RangeUnavailable,
 )
-from intergroup_core.ids import Service, ViewId
+from intergroup_core.ids import MemberId, Service, ViewId, timestamp_at
 from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
+from intergroup_core.log.entries import Entry
+from intergroup_core.log.entry import Kind
 from intergroup_core.log.manifest import read_manifest
 from intergroup_core.log.part import joined
 from intergroup_core.log.stream import StreamReader
@@ -43,6 +46,7 @@ COMPLETE_SECONDS = 20.0
 JOIN_SECONDS = 5.0
 """How long a reader that has just begun waits for a group; one that is silent so long has nobody who sends."""
 LOOK_SECONDS = 0.02
+STABLE = "stable"
 KEEPERS_SECONDS = 10.0
 """How old the list of who holds a group may be."""
 
@@ -99,6 +103,8 @@ class GroupPlanner:
         """A cut behind which something is lost, and from where on there is something again."""
         self.trouble: Exception | None = None
         """What came in the way of an attempt last."""
+        self._held: dict[Path, int] = {}
+        """In `rso`, up to which entry of the log that grows is known to be done with."""
         self._keepers: list[Keeper] = []
         self._keepers_at = float("-inf")
 
@@ -136,13 +142,20 @@ class GroupPlanner:
         return self._connected().head(self._level, ASK_SECONDS, known=known, wait=wait)
 
     def latest(self) -> Cut:
-        """The head of a reader that begins; where nobody sends, behind all that anybody has kept."""
+        """Behind all that was sent before this is asked; where nobody sends, behind all that anybody has kept."""
+        asked = timestamp_at(time.time_ns())
         deadline = time.monotonic() + JOIN_SECONDS
-        while (head := self.head().cut) is None and time.monotonic() < deadline:
+        head = self.head()
+        # Senders that have nothing to say still promise that, and then the head has all that came before.
+        while (head.cut is None or (self._promises and head.upto < asked)) and time.monotonic() < deadline:
             time.sleep(LOOK_SECONDS)
-        if head is not None:
-            return head
-        return self._kept_end()
+            head = self.head()
+        return head.cut if head.cut is not None else self._kept_end()
+
+    @property
+    def _promises(self) -> bool:
+        """Whether a head says up to which timestamp nothing more will come."""
+        return self.service is Service.RTO or (self.service is Service.RSO and self._level == STABLE)
 
     def _kept_end(self) -> Cut:
         """Behind what all sites have kept of a group in which nobody sends."""
@@ -327,11 +340,32 @@ class GroupPlanner:
         """Before which entry of the log that grows a cut lies; None where it lies in an older one."""
         try:
             if isinstance(cut, SourceCut):
-                return None
+                return self._passed(cut, part)
             reader, place = self.logs().place_of(cut)
         except RangeUnavailable:
             return None
         return place.entry if Path(reader.where) == part else None
+
+    def _passed(self, cut: SourceCut, part: Path) -> int | None:
+        """Before which entry of the log that grows everything lies before a cut, which has no one place there."""
+        live = next((each for each in self.logs().parts if Path(each.where) == part), None)
+        if live is None:
+            return None
+        begin = max(live.first, self._held.get(part, 0))
+        entry = begin + sum(1 for _ in takewhile(lambda each: _is_passed(each, cut), live.entries(begin, check=False)))
+        self._held = {part: entry}
+        return entry
+
+
+def _is_passed(entry: Entry, cut: SourceCut) -> bool:
+    """Whether all of an entry lies before a cut; a gap has no place of its own."""
+    match entry.kind:
+        case Kind.DATA:
+            return entry.header.last_seq <= cut.seqs.get(MemberId(entry.header.source), 0)
+        case Kind.VIEW:
+            return cut.view is not None and entry.install().view.id <= cut.view
+        case _:
+            return True
 
 
 def is_behind(cut: Cut, other: Cut) -> bool:

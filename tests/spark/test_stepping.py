@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
+from tests.integration.agents import status_of
 from tests.integration.groups import a_group_name
 from tests.integration.sites import Sites, sites, stop_agent
 from tests.spark.numbered import Numbered, numbered
@@ -131,3 +132,32 @@ def test_in_rso_what_a_sender_sent_that_is_gone_by_now_is_read_too(there: Sites)
         more += send(stays)
         with stepping(group, there.home("q"), offset, delivery="rso") as query:
             assert sorted(values(query.available_now())) == sorted(more)
+
+
+@pytest.mark.parametrize("delivery", ["rto", "rso"])
+def test_what_was_acknowledged_to_a_sender_is_there_for_who_comes_after(there: Sites, delivery: str) -> None:
+    group = a_group_name()
+    with numbered(group, [there.home("a"), there.home("b")], delivery) as senders:
+        options = {"startingOffsets": "earliest", "delivery": delivery}
+        with stepping(group, there.home("q"), **options) as query:
+            query.until_has(send(senders[0])[-1])
+            for turn in range(10):
+                sent = send(senders[turn % 2], 1)
+                assert values(query.available_now()) == sent, turn
+
+
+@pytest.mark.parametrize("delivery", ["rto", "rso"])
+def test_what_is_committed_is_not_held_any_more(there: Sites, delivery: str) -> None:
+    group, home = a_group_name(), there.home("q")
+    with (
+        numbered(group, [there.home("a")], delivery) as (sender,),
+        stepping(group, home, startingOffsets="earliest", delivery=delivery) as query,
+    ):
+        query.until_has(send(sender)[-1])
+        for _ in range(2):
+            query.until_has(send(sender)[-1])
+            (stream,) = status_of(home)["streams"]
+            assert [reader["behind_entries"] for reader in stream["readers"]] > [0]
+            query.reader.commit(query.offset)
+            (stream,) = status_of(home)["streams"]
+            assert [reader["behind_entries"] for reader in stream["readers"]] == [0]
