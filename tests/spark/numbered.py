@@ -15,7 +15,7 @@ from tests.integration.groups import PATIENCE_SECONDS, loopback
 from tests.spark.drivers import Row
 from tests.spark.query import COLUMNS
 
-PAUSE_SECONDS = 0.02
+PAUSE_SECONDS = 0.1
 MOST_RECORDS = 5
 LAST = b"that is all"
 
