@@ -70,12 +70,21 @@ class History:
 
     async def earliest(self) -> Cut | None:
         """The cut before everything that this site or another has; None where nobody has anything."""
-        firsts = [first for first in [self._reader().first()] if first is not None]
+        firsts = [first for first in [self._own_first()] if first is not None]
         for keeper in await self._keepers.find(self._stream.group, self._stream.config):
             held = await self._held_by(keeper)
             if held is not None:
                 firsts.append(held.first)
         return min(firsts, key=_earliness, default=None)
+
+    def _own_first(self) -> Cut | None:
+        """The cut behind which this site's logs hold something."""
+        reader = self._reader()
+        parts = reader.parts
+        if not parts or Path(parts[0].where) == self._stream.directory:
+            # Of senders that have sent nothing since, only the member knows where the log begins.
+            return self._live_begin() or reader.first()
+        return reader.first()
 
     async def behind(self, cut: RangeCut) -> Step | Live:
         """How to read on from a cut; waits until there is more, RangeUnavailable where nobody has what comes next."""
