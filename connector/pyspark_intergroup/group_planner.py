@@ -6,7 +6,6 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 from typing import TypeVar
@@ -23,17 +22,17 @@ from intergroup_core.errors import (
     MemberEnded,
     RangeUnavailable,
 )
-from intergroup_core.ids import MemberId, Service, ViewId, timestamp_at
-from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
-from intergroup_core.log.entries import Entry
-from intergroup_core.log.entry import Kind
+from intergroup_core.ids import Service, ViewId, timestamp_at
+from intergroup_core.log.cut import Cut, EntryCut, SourceCut
 from intergroup_core.log.manifest import read_manifest
 from intergroup_core.log.part import joined
 from intergroup_core.log.stream import StreamReader
 from intergroup_core.runtime.disk import FileDisk
 from intergroup_core.runtime.stream_store import StreamStore
 from pyspark_intergroup.course import Course, Moment, cut_before_time, cut_before_view, moments
+from pyspark_intergroup.limits import Limits
 from pyspark_intergroup.offsets import beginning
+from pyspark_intergroup.order import is_behind, is_passed
 from pyspark_intergroup.slice import LogSlice, LostSlice
 from pyspark_intergroup.slicing import Slicer, SliceSizes
 
@@ -54,27 +53,6 @@ TRANSIENT = (AgentUnavailable, ChannelBroken, MemberEnded, LocalProtocolError, T
 """What passes: the agent ended, is being started, or is busy."""
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """How much a batch may have; soft by what must not be parted."""
-
-    rows: int | None = None
-    nbytes: int | None = None
-
-    @property
-    def any(self) -> bool:
-        return self.rows is not None or self.nbytes is not None
-
-    def exceeded_by(self, rows: int, nbytes: int) -> bool:
-        return (self.rows is not None and rows > self.rows) or (self.nbytes is not None and nbytes > self.nbytes)
-
-    def shared_by(self, groups: int) -> Limits:
-        return Limits(
-            rows=None if self.rows is None else max(1, self.rows // groups),
-            nbytes=None if self.nbytes is None else max(1, self.nbytes // groups),
-        )
 
 
 class GroupPlanner:
@@ -352,31 +330,6 @@ class GroupPlanner:
         if live is None:
             return None
         begin = max(live.first, self._held.get(part, 0))
-        entry = begin + sum(1 for _ in takewhile(lambda each: _is_passed(each, cut), live.entries(begin, check=False)))
+        entry = begin + sum(1 for _ in takewhile(lambda each: is_passed(each, cut), live.entries(begin, check=False)))
         self._held = {part: entry}
         return entry
-
-
-def _is_passed(entry: Entry, cut: SourceCut) -> bool:
-    """Whether all of an entry lies before a cut; a gap has no place of its own."""
-    match entry.kind:
-        case Kind.DATA:
-            return entry.header.last_seq <= cut.seqs.get(MemberId(entry.header.source), 0)
-        case Kind.VIEW:
-            return cut.view is not None and entry.install().view.id <= cut.view
-        case _:
-            return True
-
-
-def is_behind(cut: Cut, other: Cut) -> bool:
-    """Whether a cut lies behind another one of the same stream."""
-    match cut, other:
-        case OrderCut(), OrderCut():
-            return (cut.timestamp, cut.sender) > (other.timestamp, other.sender)
-        case SourceCut(), SourceCut():
-            newer = cut.view is not None and (other.view is None or cut.view > other.view)
-            return newer or any(seq > other.seqs.get(source, 0) for source, seq in cut.seqs.items())
-        case EntryCut(), EntryCut():
-            return cut.log != other.log or cut.entry > other.entry
-        case _:
-            return False

@@ -10,9 +10,11 @@ from typing import TypeVar
 from intergroup_core.errors import AgentUnavailable
 from intergroup_core.ids import COUNTER_BITS, EPOCH_US, Service
 from intergroup_core.log.cut import Cut, OrderCut
-from pyspark_intergroup.group_planner import GroupPlanner, Limits, is_behind
+from pyspark_intergroup.group_planner import GroupPlanner
+from pyspark_intergroup.limits import Limits
 from pyspark_intergroup.offsets import Offsets
 from pyspark_intergroup.options import ReadOptions
+from pyspark_intergroup.order import is_behind
 from pyspark_intergroup.points import AtCuts, AtTime, AtView, Earliest, End, Latest, Start
 from pyspark_intergroup.slice import LogSlice, LostSlice
 from pyspark_intergroup.slicing import SliceSizes

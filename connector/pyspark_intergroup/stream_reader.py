@@ -18,7 +18,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from pyspark_intergroup.group_planner import Limits
+from pyspark_intergroup.limits import Limits
 from pyspark_intergroup.offsets import Offsets
 from pyspark_intergroup.options import ReadOptions
 from pyspark_intergroup.planner import Planner

@@ -19,7 +19,7 @@ from intergroup_core.client.member import ClientMember
 from intergroup_core.errors import DataLost
 from intergroup_core.ids import MemberId
 from intergroup_core.log.cut import OrderCut
-from pyspark_intergroup.group_planner import Limits
+from pyspark_intergroup.limits import Limits
 from pyspark_intergroup.offsets import Offsets
 from pyspark_intergroup.options import ReadOptions
 from pyspark_intergroup.planner import Planner
