@@ -36,7 +36,9 @@ class RowReader:
             self._decoder = ValueDecoder(self._schema, options.value_format, options.mode, asked.corrupt_column)
             self._columns = self._decoder.columns
         self._filter = RowFilter(kinds=frozenset(options.kinds), senders=frozenset(options.senders))
-        self._server = SliceServer(options.config, options.executors, options.fetch_timeout_s)
+        # What lies at a path is there or nowhere: nobody joins a group for it.
+        executors = options.executors if options.path is None else "fetch"
+        self._server = SliceServer(options.config, executors, options.fetch_timeout_s)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         match partition:
