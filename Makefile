@@ -4,8 +4,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 2
-# Tests wait for processes more than they compute, so one more of them than there are cores.
-TEST_JOBS ?= 3
 SEEDS ?= 20000
 FRAMES ?= 1000000
 KILLS ?= 50
@@ -52,7 +50,7 @@ docs: venv  ## regenerate docs/options.md and docs/spark-options.md
 
 test: venv lint  ## set-up, lint and every test but the benchmarks
 	@$(JAVA) || echo "without it the tests that run Spark are skipped"
-	$(BIN)/pytest -n $(TEST_JOBS) --dist worksteal --durations 20 --ignore tests/benchmarks tests
+	$(BIN)/pytest -n $(JOBS) --dist worksteal --durations 20 --ignore tests/benchmarks tests
 
 fuzz: venv  ## simulated seeds, malformed frames, killed agents and queries: SEEDS=20000 FRAMES=1000000 KILLS=50 RESTARTS=20 JOBS=2
 	$(BIN)/python -m intergroup_core.sim.fuzz --seeds $(SEEDS) --jobs $(JOBS)
