@@ -126,7 +126,7 @@ class GroupPlanner:
         head = self.head()
         # Senders that have nothing to say still promise that, and then the head has all that came before.
         while (head.cut is None or (self._promises and head.upto < asked)) and time.monotonic() < deadline:
-            time.sleep(LOOK_SECONDS)
+            time.sleep(LOOK_SECONDS)  # the cut may stay the same while time goes on, which is no news
             head = self.head()
         return head.cut if head.cut is not None else self._kept_end()
 
@@ -151,7 +151,7 @@ class GroupPlanner:
         deadline = time.monotonic() + JOIN_SECONDS
         while (cut := client.earliest(ASK_SECONDS)) is None and time.monotonic() < deadline:
             if self.head().cut is None:
-                time.sleep(LOOK_SECONDS)
+                time.sleep(LOOK_SECONDS)  # other sites are found by asking, and may not be up yet
         return cut if cut is not None else self._beginning()
 
     def _beginning(self) -> Cut:

@@ -193,5 +193,5 @@ def _insist(planner: GroupPlanner, ask: Callable[[], T]) -> T:
                 f"group {planner.group} could not be planned for {PATIENCE_SECONDS:g} s: {planner.trouble}; "
                 "see `intergroup status`"
             ) from planner.trouble
-        time.sleep(RETRY_SECONDS)
+        time.sleep(RETRY_SECONDS)  # the agent is gone or being started, and nobody tells when it is there
     return found

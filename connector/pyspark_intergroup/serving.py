@@ -79,7 +79,7 @@ class SliceServer:
             left = deadline - time.monotonic()
             if left <= 0:
                 break
-            time.sleep(min(FETCH_TRIES_S, left))
+            time.sleep(min(FETCH_TRIES_S, left))  # a holder that comes back does not say so to a task
             holders = Receivers.keepers(wanted.group, wanted.service, self._config, self._executors) or holders
         said = "; ".join(f"{who}: {why}" for who, why in told.items()) or "no site is known to hold it"
         raise RangeUnavailable(

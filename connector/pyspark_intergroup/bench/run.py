@@ -102,15 +102,7 @@ class Bench:
     def delays(self, group: str, count: int) -> Figure:
         """Milliseconds from `send` to the row in foreachBatch."""
         self._progress("delay from send to row")
-        sender = ClientMember(
-            group,
-            delivery="rto",
-            sender=True,
-            name="bench",
-            config=loopback(),
-            home=self._directory / "site",
-            reads=False,
-        )
+        sender = self._sender(group)
         found: list[float] = []
         arrived = threading.Event()
 
@@ -122,8 +114,8 @@ class Bench:
         query = self._started(self._source(group, columns="value", kinds="data").writeStream.foreachBatch(note))
         try:
             sender.joined(PATIENCE_S)
-            while not query.lastProgress:
-                time.sleep(0.1)
+            while query.isActive and not query.lastProgress:
+                time.sleep(0.1)  # a query's first batch is no event that Python hears of
             for _ in range(count + SKIPPED):
                 arrived.clear()
                 sender.send_many([b"%.6f" % time.time()], "sent")
