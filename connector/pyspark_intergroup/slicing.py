@@ -15,7 +15,7 @@ from intergroup_core.log.stream import StreamReader
 from pyspark_intergroup.course import Course, Step
 from pyspark_intergroup.slice import LogSlice
 
-SLICE_BYTES = 16 << 20
+SLICE_BYTES = 32 << 20
 """Of a task where nothing else is said."""
 
 
@@ -29,7 +29,9 @@ class SliceSizes:
     """Of one slice, exceeded by a step at most."""
 
     def most_bytes(self, total: int) -> int:
-        return max(1, min(SLICE_BYTES, -(-total // self.least)))
+        """As many slices for each that is wanted: tasks that run side by side then end together."""
+        rounds = max(1, -(-total // (SLICE_BYTES * self.least)))
+        return max(1, -(-total // (self.least * rounds)))
 
 
 class Slicer:
@@ -51,11 +53,15 @@ class Slicer:
         most_bytes = self._most_bytes(reader, start, stop)
         course = Course(reader, start, stop)
         gathered = _Gathered(start)
+        passed, due = 0, most_bytes
         for step in course.steps():
             gathered.add(step)
-            if step.ends and gathered.is_full(most_bytes, self._sizes.most_rows):
+            passed += step.nbytes
+            # What a slice has too much, its last step being what it is, the next one has less.
+            if step.ends and (passed >= due or gathered.has_rows(self._sizes.most_rows)):
                 yield self._slice(gathered, gathered.describer.described(course.cut))
                 gathered = _Gathered(course.cut)
+                due = max(due, passed - passed % most_bytes + most_bytes)
         if gathered.files:
             yield self._slice(gathered, gathered.describer.described(stop))
 
@@ -122,8 +128,8 @@ class _Gathered:
         self.rows += step.rows
         self.nbytes += step.nbytes
 
-    def is_full(self, most_bytes: int, most_rows: int | None) -> bool:
-        return self.nbytes >= most_bytes or (most_rows is not None and self.rows >= most_rows)
+    def has_rows(self, most: int | None) -> bool:
+        return most is not None and self.rows >= most
 
 
 def _parts(files: dict[str, None]) -> tuple[str, ...]:
