@@ -155,12 +155,16 @@ def spark(
     batches: Annotated[int, typer.Option(min=5, max=1_000, help="Micro-batches of each query.")] = 12,
     rows: Annotated[int, typer.Option(min=1_000, max=10_000_000, help="Rows of a micro-batch.")] = 400_000,
     cold: Annotated[bool, typer.Option("--cold/--warm", help="Also with logs that the kernel has forgotten.")] = True,
+    idle: Annotated[
+        float,
+        typer.Option(min=0, max=86_400, help="Seconds that queries are left idle to see what that costs; 0: not."),
+    ] = 0,
     json: Json = False,
 ) -> None:
     """The Spark source next to a Python source with ready batches and to Spark's own stream of parquet files."""
     run = import_module("pyspark_intergroup.bench.run").run_spark
     with Console(stderr=True).status("") as status:
-        figures = run(batches=batches, rows=rows, cold=cold, progress=status.update)
+        figures = run(batches=batches, rows=rows, cold=cold, idle_s=idle, progress=status.update)
     cases = [Case(name=each.name, value=each.value, unit=each.unit, ceiling=each.beside) for each in figures]
     _show("Spark", cases, "beside it", json)
 

@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,8 @@ from intergroup_core.config import Config
 from intergroup_core.errors import AgentUnavailable
 from intergroup_core.log.arrow import COLUMNS
 from pyspark_intergroup import register
+from pyspark_intergroup.bench.figure import PATIENCE_S, Figure
+from pyspark_intergroup.bench.idle import idle_figures
 from pyspark_intergroup.bench.ready import ReadySource
 from pyspark_intergroup.options import ReadOptions
 from pyspark_intergroup.planner import Planner
@@ -34,19 +35,8 @@ RECORD_BYTES = 100
 TASKS = 2
 SKIPPED = 2
 """Batches at the start of a query that pay for workers and code that is not warm yet."""
-PATIENCE_S = 300.0
 
 Progress = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
-    """A value next to what it is compared with."""
-
-    name: str
-    value: float
-    unit: str
-    beside: float
 
 
 class Bench:
@@ -55,15 +45,16 @@ class Bench:
     def __init__(self, spark: SparkSession, directory: Path, *, batches: int, rows: int, progress: Progress) -> None:
         self._spark = spark
         self._directory = directory
+        self.home = directory / "site"
         self._batches, self._rows = batches, rows
-        self._progress = progress
+        self.progress = progress
         self._serial = 0
 
     # What is read
 
     def fill(self, group: str, messages: int, records: int) -> None:
         """Records into the reader's own log: sent by its site, a bundle at a time."""
-        sender = self._sender(group)
+        sender = self.sender(group)
         try:
             sender.joined(PATIENCE_S)
             bundle = [b"%0*d" % (RECORD_BYTES, number) for number in range(records)]
@@ -76,14 +67,14 @@ class Bench:
         """Rows a second into a sink that drops them: of the group, of ready batches, of parquet files."""
         said = "value" if columns == ("value",) else "all columns"
         options = {"columns": ",".join(columns), "startingOffsets": "earliest", "kinds": "data"}
-        self._progress(f"{said}: ready-made batches")
-        ready = self._rate(self._ready(group, columns))
-        self._progress(f"{said}: parquet files")
+        self.progress(f"{said}: ready-made batches")
+        ready = self._rate(self.ready(group, columns))
+        self.progress(f"{said}: parquet files")
         files = self._rate(self._parquet(group, columns))
-        self._progress(f"{said}: the group{', cold' if cold else ''}")
+        self.progress(f"{said}: the group{', cold' if cold else ''}")
         if cold:
             forget_pages(self._directory)
-        ours = self._rate(self._source(group, maxRowsPerTrigger=str(self._rows), minPartitions=str(TASKS), **options))
+        ours = self._rate(self.source(group, maxRowsPerTrigger=str(self._rows), minPartitions=str(TASKS), **options))
         name = f"{said}, {'cold' if cold else 'warm'}"
         return [
             Figure(name=f"{name}, of ready batches", value=ours, unit="rows/s", beside=ready),
@@ -92,17 +83,17 @@ class Bench:
 
     def empty_batch(self, group: str) -> Figure:
         """Milliseconds of a batch with next to nothing in it."""
-        self._progress("batches with next to nothing in them")
-        ready = self._durations(self._ready(group, ("value",), rows=1))
+        self.progress("batches with next to nothing in them")
+        ready = self._durations(self.ready(group, ("value",), rows=1))
         ours = self._durations(
-            self._source(group, maxRowsPerTrigger="1", startingOffsets="earliest", columns="value", kinds="data")
+            self.source(group, maxRowsPerTrigger="1", startingOffsets="earliest", columns="value", kinds="data")
         )
         return Figure(name="a batch of one row", value=ours, unit="ms", beside=ready)
 
     def delays(self, group: str, count: int) -> Figure:
         """Milliseconds from `send` to the row in foreachBatch."""
-        self._progress("delay from send to row")
-        sender = self._sender(group)
+        self.progress("delay from send to row")
+        sender = self.sender(group)
         found: list[float] = []
         arrived = threading.Event()
 
@@ -111,7 +102,7 @@ class Bench:
             found.extend(now - float(bytes(row.value)) for row in batch.collect())
             arrived.set()
 
-        query = self._started(self._source(group, columns="value", kinds="data").writeStream.foreachBatch(note))
+        query = self.started(self.source(group, columns="value", kinds="data").writeStream.foreachBatch(note))
         try:
             sender.joined(PATIENCE_S)
             while query.isActive and not query.lastProgress:
@@ -131,24 +122,24 @@ class Bench:
 
     # How
 
-    def _sender(self, group: str) -> ClientMember:
+    def sender(self, group: str) -> ClientMember:
         return ClientMember(
             group,
             delivery="rto",
             sender=True,
             name="bench",
             config=loopback(),
-            home=self._directory / "site",
+            home=self.home,
             reads=False,
         )
 
-    def _source(self, group: str, **options: str) -> DataFrame:
+    def source(self, group: str, **options: str) -> DataFrame:
         reader = self._spark.readStream.format("intergroup").option("group", group).option("interface", "lo")
         for name, value in options.items():
             reader = reader.option(name, value)
         return reader.load()
 
-    def _ready(self, group: str, columns: tuple[str, ...], rows: int | None = None) -> DataFrame:
+    def ready(self, group: str, columns: tuple[str, ...], rows: int | None = None) -> DataFrame:
         file = self._directory / f"ready-{len(columns)}-{rows}.arrow"
         wanted = rows or self._rows // TASKS
         if not file.exists():
@@ -202,12 +193,12 @@ class Bench:
         return float(statistics.median(taken[SKIPPED:]))
 
     def _batches_of(self, rows: DataFrame) -> list[dict[str, Any]]:
-        query = self._started(rows.writeStream.format("noop").trigger(availableNow=True))
+        query = self.started(rows.writeStream.format("noop").trigger(availableNow=True))
         if not query.awaitTermination(round(PATIENCE_S)):
             query.stop()
         return [each for each in query.recentProgress if each["numInputRows"] or each["durationMs"].get("addBatch")]
 
-    def _started(self, writer: Any) -> StreamingQuery:
+    def started(self, writer: Any) -> StreamingQuery:
         self._serial += 1
         query: StreamingQuery = writer.option(
             "checkpointLocation", str(self._directory / f"checkpoint-{self._serial}")
@@ -215,7 +206,7 @@ class Bench:
         return query
 
 
-def run_spark(*, batches: int, rows: int, cold: bool, progress: Progress) -> list[Figure]:
+def run_spark(*, batches: int, rows: int, cold: bool, idle_s: float, progress: Progress) -> list[Figure]:
     """All figures; everything is made in a temporary directory and removed."""
     with _session() as (spark, directory):
         bench = Bench(spark, directory, batches=batches, rows=rows, progress=progress)
@@ -229,6 +220,8 @@ def run_spark(*, batches: int, rows: int, cold: bool, progress: Progress) -> lis
         bench.fill("single", messages=batches * 3, records=1)
         figures.append(bench.empty_batch("single"))
         figures.append(bench.delays("delays", count=30))
+        if idle_s:
+            figures += idle_figures(bench, "single", idle_s)
     return figures
 
 
