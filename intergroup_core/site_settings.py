@@ -16,6 +16,8 @@ SLOW_READERS = ("spill", "block", "gap")
 class LogConfig:
     """How a member that is run by an agent keeps what it delivers."""
 
+    directory: str = ""
+    """Where the log of a group lies that this site has nothing of yet: an absolute path; empty for the site's own."""
     durability: str = "os"
     """When an entry counts as kept: in the agent's `memory`, with the `os` (survives the agent), on the `disk`."""
     segment_bytes: Annotated[int, Between(1 << 16, 1 << 32)] = 64 << 20
@@ -33,6 +35,8 @@ class LogConfig:
 
     def __post_init__(self) -> None:
         check("log", self)
+        if self.directory and not self.directory.startswith("/"):
+            raise ConfigError(f"log.directory is {self.directory!r:.200}; it must be an absolute path, or empty")
         for setting, allowed in (("durability", DURABILITIES), ("slow_reader", SLOW_READERS)):
             value = getattr(self, setting)
             if value not in allowed:

@@ -17,6 +17,7 @@ _SETTINGS: Mapping[str, tuple[str, str]] = {
     "ttl": ("network", "ttl"),
     "quorum": ("group", "quorum"),
     "advertise": ("agent", "advertise"),
+    "logDir": ("log", "directory"),
     "retentionBytes": ("log", "retention_bytes"),
     "retentionTime": ("log", "retention_s"),
     "slowReader": ("log", "slow_reader"),
@@ -56,6 +57,8 @@ def _value(option: str, values: OptionValues) -> object:
             return values.size(option)
         case "retentionTime":
             return values.seconds(option)
+        case "logDir":
+            return values.directory(option)
         case "port" | "ttl":
             text = values.text(option) or ""
             return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text

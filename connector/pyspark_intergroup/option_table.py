@@ -180,7 +180,12 @@ SITE = _of(
         "can (`auto`).",
     ),
     ("fetchTimeout", "`30s`", "How long an executor tries to get a range before its task fails."),
-    ("logDir", "the agent's", "Directory for the logs of this query's groups; an absolute path."),
+    (
+        "logDir",
+        "the agent's",
+        "Directory for the logs of groups that a site has nothing of yet: an absolute path, in which each site has one "
+        "of its own.",
+    ),
     ("retentionBytes", "`1g`", "Beyond this a log loses its oldest files, unless somebody connected reads them."),
     ("retentionTime", "`24h`", "Files of a log whose last entry is older go, with the same exception."),
     (

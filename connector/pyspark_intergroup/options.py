@@ -44,7 +44,6 @@ class ReadOptions:
     config: Config = field(default_factory=Config)
     agent: str | None = None
     """INTERGROUP_HOME of the agent to use; None for the site's own."""
-    log_dir: str | None = None
     executors: str = "auto"
     fetch_timeout_s: float = FETCH_TIMEOUT_S
     starting: Start = field(default_factory=Earliest)
@@ -114,7 +113,6 @@ class ReadOptions:
             delivery=delivery,
             config=config_of(values),
             agent=values.directory("agent"),
-            log_dir=values.directory("logDir"),
             executors=values.choice("executors", EXECUTORS) or "auto",
             fetch_timeout_s=values.seconds("fetchTimeout") or FETCH_TIMEOUT_S,
             starting=starting,

@@ -8,10 +8,11 @@ from pathlib import Path
 from intergroup_core.errors import ConfigError, DataLost, LogError, RangeUnavailable
 from intergroup_core.ids import COUNTER_BITS, EPOCH_US, Service
 from intergroup_core.log.cut import Cut, EntryCut
-from intergroup_core.log.manifest import MANIFEST, Manifest, read_manifest
+from intergroup_core.log.manifest import Manifest, read_manifest
 from intergroup_core.log.reader import LogReader
 from intergroup_core.log.stream import StreamReader
 from intergroup_core.runtime.disk import FileDisk
+from intergroup_core.runtime.stream_store import logs_under
 from pyspark_intergroup.branches import of_one_branch
 from pyspark_intergroup.course import Course, cut_before_time, cut_before_view
 from pyspark_intergroup.options import ReadOptions
@@ -57,8 +58,8 @@ class PathPlanner:
         if not self._path.is_dir():
             raise ConfigError(f"path is {str(self._path)!r}, and no such directory is here; name one with logs in it")
         found = []
-        for manifest in sorted(self._path.rglob(MANIFEST)):
-            disk = FileDisk(manifest.parent)
+        for log in logs_under(self._path):
+            disk = FileDisk(log)
             found.append((read_manifest(disk), disk))
             if len(found) > MAX_LOGS:
                 raise ConfigError(

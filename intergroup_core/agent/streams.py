@@ -26,6 +26,7 @@ from intergroup_core.log.recovery import Cut as TornEnd
 from intergroup_core.log.stream import StreamReader
 from intergroup_core.log.writer import Durability, open_log
 from intergroup_core.runtime.clock import now
+from intergroup_core.runtime.home import Home
 from intergroup_core.runtime.log_archive import LogArchive
 from intergroup_core.runtime.member import Member
 from intergroup_core.runtime.member_log import MemberLog
@@ -35,8 +36,8 @@ from intergroup_core.site_settings import LogConfig
 
 _log = logging.getLogger(__name__)
 
-OF_ONE_CLIENT = frozenset({"log.slow_reader", "agent.idle_s", "agent.linger_s", "agent.advertise"})
-"""Settings in which those who share a member may differ."""
+OF_ONE_CLIENT = frozenset({"log.slow_reader", "agent.idle_s", "agent.linger_s", "agent.advertise", "log.directory"})
+"""Settings in which those who share a member may differ; where a log lies is looked at apart from the others."""
 
 KEEPER = object()
 """The lease of a stream that is kept without a client."""
@@ -69,6 +70,9 @@ class Streams:
 
     def open(self, group: str, service: Service, name: str | None, config: Config, *, sender: bool) -> Stream:
         """The stream of a group, there or new; it carries the name that its first user gave it."""
+        if config.log.directory:
+            site = Home(self._directories.state).identity()
+            self._store.put_elsewhere(group, Path(config.log.directory) / site)
         stream = self._streams.get((group, service))
         if stream is not None and not stream.ended:
             difference = stream.config.difference(config, apart_from=OF_ONE_CLIENT)

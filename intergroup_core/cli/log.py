@@ -20,10 +20,11 @@ from intergroup_core.client.directories import site_directories
 from intergroup_core.errors import ConfigError
 from intergroup_core.ids import MAX_TIMESTAMP, Service, timestamp_at
 from intergroup_core.log.arrow import COLUMNS, ArrowRows
-from intergroup_core.log.manifest import MANIFEST, read_manifest
+from intergroup_core.log.manifest import read_manifest
 from intergroup_core.log.reader import LogReader
 from intergroup_core.log.verification import bytes_to_verify, verify
 from intergroup_core.runtime.disk import FileDisk
+from intergroup_core.runtime.stream_store import logs_under
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
 
@@ -130,9 +131,7 @@ def _logs_in(directory: Path) -> Iterator[Path]:
     """Directories with a manifest, this one or any below it."""
     if not directory.is_dir():
         raise ConfigError(f"{directory} is not a directory; name one that has a log in it")
-    for manifest in sorted(directory.rglob(MANIFEST)):
-        if manifest.is_file():
-            yield manifest.parent
+    yield from logs_under(directory)
 
 
 def _described(directory: Path) -> dict[str, Any]:

@@ -9,6 +9,7 @@ name of the group is in the manifests.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import secrets
 import shutil
@@ -53,6 +54,26 @@ class StreamStore:
     def parts(self, group: str, service: Service) -> list[FileDisk]:
         """The parts of a stream, to be read, the oldest first."""
         return [FileDisk(part) for part in _parts(self._directory(group, service)) if (part / MANIFEST).exists()]
+
+    def put_elsewhere(self, group: str, directory: Path) -> None:
+        """Let a group's parts lie in another directory; ConfigError where there are some already that do not.
+
+        The site's own directory leads there, so that whoever knows that one finds them.
+        """
+        own, wanted = self._root / directory_of(group), directory / directory_of(group)
+        if own.exists() and own.resolve() != wanted.resolve():
+            raise ConfigError(
+                f"the log of group {group} lies in {own.resolve()}, not in {directory}; leave the directory out, or "
+                "give the one it was begun with"
+            )
+        with explained("make", wanted):
+            wanted.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
+        if not own.exists():
+            with explained("make", own):
+                self._root.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
+                own.unlink(missing_ok=True)  # a link to where nothing is any more
+                own.symlink_to(wanted)
+            FileDisk(self._root).sync_names()
 
     def create_part(
         self, group: str, service: Service, created: Timestamp, *, after: Cut | None = None, fetching: bool = False
@@ -133,6 +154,20 @@ def directory_of(group: str) -> str:
     """The name of a group's directory: what of its name a file's may have, and a hash of all of it."""
     digest = hashlib.blake2b(group.encode(errors="surrogatepass"), digest_size=_HASH_BYTES).hexdigest()
     return f"{_UNREADABLE.sub('_', group)[:READABLE_CHARACTERS].lstrip('.')}-{digest}"
+
+
+def logs_under(directory: Path) -> Iterator[Path]:
+    """Directories of logs, this one or any below it, also where a link leads to them; each once, by their names."""
+    seen: set[Path] = set()
+    for name, below, files in os.walk(directory, followlinks=True):
+        place = Path(name).resolve()
+        if place in seen:
+            below.clear()  # links may go around in a circle
+            continue
+        seen.add(place)
+        below.sort()
+        if MANIFEST in files:
+            yield Path(name)
 
 
 def _directories(path: Path) -> Iterator[Path]:

@@ -13,6 +13,8 @@ import pytest
 
 import intergroup_core as ig
 from intergroup_core.benchmarks.testbed import why_no_namespaces
+from intergroup_core.ids import Service
+from intergroup_core.runtime.stream_store import StreamStore
 from tests.integration.agents import logs_of, opened, read_until, read_values, records_in, status_of, until
 from tests.integration.groups import PATIENCE_SECONDS, a_group_name, loopback
 from tests.integration.sites import Sites, sites, stop_agent
@@ -180,3 +182,19 @@ def test_a_full_disk_holds_up_the_senders_and_nothing_is_lost_when_there_is_room
             assert not refused()
         (log,) = logs_of(full)
         assert records_in(log) == len(RECORDS)
+
+
+def test_a_log_lies_where_its_first_reader_wants_it_and_others_find_it_there(there: Sites, tmp_path: Path) -> None:
+    group, elsewhere = a_group_name(), loopback(membership=SOON, log={"directory": str(tmp_path / "large")})
+    with opened(group, there.home(), config=elsewhere, sender=True) as desk:
+        desk.send(b"one", ack="delivered")
+        with opened(group, there.home(), config=loopback(membership=SOON)) as other:
+            desk.send(b"two", ack="delivered")
+            assert read_values(other, 1) == [b"two"]
+    stop_agent(there.home())
+    assert list((tmp_path / "large").rglob("*.segment"))
+    (part,) = StreamStore(there.home() / "logs").parts(group, Service.RTO)
+    assert records_in(Path(part.where)) == 2
+    not_there = loopback(membership=SOON, log={"directory": str(tmp_path / "other")})
+    with pytest.raises(ig.ConfigError, match=r"not in .*other/.*; leave the directory out"):
+        opened(group, there.home(), config=not_there)

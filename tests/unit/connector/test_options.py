@@ -61,7 +61,7 @@ def test_every_option_ends_where_it_belongs() -> None:
         groups=("prices", "trades"),
         delivery="rso",
         agent="/var/site",
-        log_dir="/var/logs",
+        config=Config.from_mapping({"log": {"directory": "/var/logs"}}),
         executors="fetch",
         fetch_timeout_s=0.5,
         starting=Latest(),

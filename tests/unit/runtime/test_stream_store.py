@@ -14,7 +14,7 @@ from intergroup_core.log.reader import LogReader
 from intergroup_core.log.stream import StreamReader
 from intergroup_core.log.writer import open_log
 from intergroup_core.runtime.disk import FileDisk
-from intergroup_core.runtime.stream_store import StreamStore, directory_of
+from intergroup_core.runtime.stream_store import StreamStore, directory_of, logs_under
 from tests.builders import START, A
 from tests.log_builders import a_chunk, an_install
 
@@ -126,3 +126,40 @@ def test_after_a_crash_parts_are_put_right_before_they_are_read(tmp_path: Path) 
     assert [cut.removed_bytes for cut in report.cuts] == [40]
     assert segment.stat().st_size == size
     writing.close()
+
+
+def test_a_group_can_lie_elsewhere_and_is_found_as_before(tmp_path: Path) -> None:
+    store = StreamStore(tmp_path / "streams")
+    store.put_elsewhere("prices", tmp_path / "large")
+    log = filled(store.create_part("prices", RTO, NOW))
+    store.put_elsewhere("prices", tmp_path / "large")  # again, as after a restart
+
+    (kept,) = (tmp_path / "large").rglob("*.segment")
+    assert kept.stat().st_size
+    (tmp_path / "streams" / "around").symlink_to(tmp_path / "streams")
+    assert [found.resolve() for found in logs_under(tmp_path / "streams")] == [kept.parent]
+    (tmp_path / "streams" / "around").unlink()
+    (part,) = StreamStore(tmp_path / "streams").parts("prices", RTO)
+    assert read_manifest(part).log == log
+    assert store.streams() == [("prices", RTO)]
+    store.remove_part("prices", RTO, log)
+    assert store.streams() == []
+
+
+def test_a_group_that_lies_somewhere_stays_there(tmp_path: Path) -> None:
+    store = StreamStore(tmp_path / "streams")
+    filled(store.create_part("here", RTO, NOW))
+    store.put_elsewhere("there", tmp_path / "large")
+    for group in ("here", "there"):
+        with pytest.raises(ConfigError, match=f"the log of group {group} lies in .*, not in .*other; leave"):
+            store.put_elsewhere(group, tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_directory_that_is_gone_is_made_again(tmp_path: Path) -> None:
+    store = StreamStore(tmp_path / "streams")
+    store.put_elsewhere("prices", tmp_path / "large")
+    (tmp_path / "large" / directory_of("prices")).rmdir()
+    store.put_elsewhere("prices", tmp_path / "small")
+    filled(store.create_part("prices", RTO, NOW))
+    assert list((tmp_path / "small").rglob("*.segment"))
