@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 from collections.abc import Callable
 from random import SystemRandom
 
+from intergroup_core.agent.entrance import Entrance
 from intergroup_core.agent.range_server import RangeServer, may_listen
 from intergroup_core.client.fetching import Keeper
 from intergroup_core.config import Config
@@ -16,7 +16,7 @@ from intergroup_core.ids import Service, SiteId, Timestamp, group_tag
 from intergroup_core.runtime.interfaces import resolve_interface
 from intergroup_core.runtime.keeper_socket import KeeperSocket
 from intergroup_core.runtime.stream_store import StreamStore
-from intergroup_core.wire.keeping import TOKEN_BYTES, KeeperAnswer, KeeperCommit, KeeperQuery
+from intergroup_core.wire.keeping import KeeperAnswer, KeeperCommit, KeeperQuery
 
 _log = logging.getLogger(__name__)
 
@@ -28,12 +28,12 @@ ASK_SECONDS = 0.1
 class Keepers:
     """One socket and one listener for each interface that members of this site use."""
 
-    def __init__(self, name: str, store: StreamStore, advertise: str = "") -> None:
+    def __init__(self, name: str, store: StreamStore, entrance: Entrance, advertise: str = "") -> None:
         self._name = name
         self._store = store
         self._advertise = advertise
         self._me = SiteId(SystemRandom().randrange(1, 1 << 64))
-        self._tokens: dict[str, bytes] = {}
+        self._entrance = entrance
         self._groups: dict[int, str] = {}
         self._sockets: dict[str, KeeperSocket] = {}
         self._servers: dict[str, RangeServer] = {}
@@ -64,12 +64,13 @@ class Keepers:
         if not may_listen(address):
             _log.warning("%s is a public address: logs are not served there without security", address)
             return address
-        server = RangeServer(self._store, self._token_of)
+        server = RangeServer(self._store, self._entrance.token_of)
         try:
-            self._ports[address] = await server.listen(address)
+            self._ports[address] = await server.listen(address, self._entrance.port_of(address))
         except OSError as error:
             raise NetworkUnavailable(f"logs cannot be served at {address}: {error.strerror}") from error
         self._servers[address] = server
+        self._entrance.listens(address, self._ports[address])
         return address
 
     async def find(self, group: str, config: Config) -> list[Keeper]:
@@ -87,7 +88,7 @@ class Keepers:
 
     def own(self, group: str) -> list[Keeper]:
         """This site, where it serves its logs."""
-        token = self._token_of(group)
+        token = self._entrance.token_of(group)
         return [Keeper(self._name, self._advertise or host, port, token) for host, port in self._ports.items()]
 
     def spread(self, group: str, service: Service, name: str, cut: bytes, stamp: Timestamp) -> None:
@@ -109,9 +110,6 @@ class Keepers:
         """Where logs are served, by address."""
         return dict(self._ports)
 
-    def _token_of(self, group: str) -> bytes:
-        return self._tokens.setdefault(group, secrets.token_bytes(TOKEN_BYTES))
-
     def _asked(self, query: KeeperQuery, address: str) -> KeeperAnswer | None:
         group = self._groups.get(query.group)
         port = self._ports.get(address)
@@ -124,7 +122,7 @@ class Keepers:
             name=self._name,
             host=self._advertise or address,
             port=port,
-            token=self._token_of(group),
+            token=self._entrance.token_of(group),
         )
 
     def _committed(self, commit: KeeperCommit) -> None:

@@ -43,11 +43,16 @@ class RangeServer:
         self._visits: set[asyncio.Task[None]] = set()
         self.served_bytes = 0
 
-    async def listen(self, address: str) -> int:
-        """The port, which is any that is free."""
-        self._server = await asyncio.start_server(self._meet, host=address, port=0)
-        port: int = self._server.sockets[0].getsockname()[1]
-        return port
+    async def listen(self, address: str, port: int = 0) -> int:
+        """The port: the one asked for, or any that is free where somebody else has that."""
+        try:
+            self._server = await asyncio.start_server(self._meet, host=address, port=port)
+        except OSError:
+            if not port:
+                raise
+            self._server = await asyncio.start_server(self._meet, host=address, port=0)
+        got: int = self._server.sockets[0].getsockname()[1]
+        return got
 
     async def close(self) -> None:
         if self._server is not None:

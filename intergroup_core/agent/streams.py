@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from intergroup_core.agent.entrance import Entrance
 from intergroup_core.agent.history import History, Step
 from intergroup_core.agent.keepers import Keepers
 from intergroup_core.agent.members import Members
@@ -57,7 +58,7 @@ class Streams:
         self._named: dict[tuple[Key, str], Sending] = {}
         self._lingering: set[asyncio.Task[None]] = set()
         self._store = StreamStore(directories.logs)
-        self.keepers = Keepers(name, self._store, advertise)
+        self.keepers = Keepers(name, self._store, Entrance(directories.entrance), advertise)
         self._histories: dict[Stream, History] = {}
         self._old = OldParts(self._store)
         self.subscriptions = Subscriptions(SubscriptionStore(directories.subscriptions), self.keepers, self._clock)

@@ -55,6 +55,11 @@ class SiteDirectories:
         return self.state / "subscriptions"
 
     @property
+    def entrance(self) -> Path:
+        """How others come to the logs."""
+        return self.state / "entrance"
+
+    @property
     def logs(self) -> Path:
         return self.state / "logs"
 

@@ -139,7 +139,7 @@ def _create_once(path: Path, content: bytes) -> None:
 def _written_beside(path: Path, content: bytes) -> Path:
     temporary = path.with_name(f"{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:
-        with temporary.open("xb") as file:
+        with open(temporary, "xb", opener=_private) as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -147,6 +147,11 @@ def _written_beside(path: Path, content: bytes) -> Path:
         temporary.unlink(missing_ok=True)
         raise
     return temporary
+
+
+def _private(path: str, flags: int) -> int:
+    """For its owner only, whatever the directory lets others do."""
+    return os.open(path, flags, stat.S_IRUSR | stat.S_IWUSR)
 
 
 def _sync_directory(directory: Path) -> None:

@@ -20,7 +20,7 @@ from intergroup_core.log.stream import StreamReader
 from intergroup_core.runtime.stream_store import StreamStore
 from tests.integration.agents import until
 from tests.integration.groups import PATIENCE_SECONDS, a_group_name, loopback
-from tests.integration.sites import Sites, sites
+from tests.integration.sites import Sites, sites, stop_agent
 
 
 @pytest.fixture
@@ -116,3 +116,21 @@ def test_a_keeper_that_is_gone_is_named(there: Sites, tmp_path: Path) -> None:
     there.stop()
     with pytest.raises(RangeUnavailable, match=str(own.port)):
         fetch_range(own, group, Service.RTO, planned, tmp_path / "fetched", timeout=PATIENCE_SECONDS)
+
+
+def test_a_site_that_was_ended_and_is_back_is_found_where_it_was(there: Sites, tmp_path: Path) -> None:
+    group = a_group_name()
+    with a_planner(group, there.home("b")) as planner:
+        with a_sender(group, there.home("a")) as sender:
+            sender.send_many([b"one", b"two"], "delivered")
+        head = head_of(planner)
+        earliest = planner.earliest(PATIENCE_SECONDS)
+        assert earliest is not None
+        described = describe(logs_at(planner), earliest, head)
+        holder = planner.keepers(PATIENCE_SECONDS)[0]  # this site itself comes first
+    stop_agent(there.home("b"))
+    with pytest.raises(RangeUnavailable):
+        fetch_range(holder, group, Service.RTO, described, tmp_path / "gone", PATIENCE_SECONDS)
+    with a_planner(group, there.home("b")):
+        fetched = fetch_range(holder, group, Service.RTO, described, tmp_path / "back", PATIENCE_SECONDS)
+        assert sum(segment.index.totals.records for segment in fetched.segments) == 2
