@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ _MOST_BYTES = 4096
 class HeldSource(InterGroupSource):
     """The source itself, whose tasks first go to a gate."""
 
-    def __init__(self, options: Mapping[str, str]) -> None:
+    def __init__(self, options: dict[str, str]) -> None:
         super().__init__({name: value for name, value in options.items() if name != GATE})
         self._gate = options[GATE]
 
