@@ -13,7 +13,11 @@ RESTARTS ?= 20
 # Java 17 or later for Spark: found, else installed where that can be done, else what to type.
 JAVA := .ci/java
 
-.PHONY: help venv demo lint format docs test fuzz bench figures clean
+# The oldest Spark that is supported; everything else is tried on the newest.
+OLDEST := 4.2
+OLDEST_VENV := .venv-$(OLDEST)
+
+.PHONY: help venv demo lint format docs test smoke fuzz bench figures clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -52,6 +56,12 @@ test: venv lint  ## set-up, lint and every test but the benchmarks
 	@$(JAVA) || echo "without it the tests that run Spark are skipped"
 	$(BIN)/pytest -n $(JOBS) --dist worksteal --durations 20 --ignore tests/benchmarks tests
 
+smoke:  ## the demo, the examples and errors on the oldest Spark that is supported, in a venv of its own
+	@$(JAVA)
+	@test -x $(OLDEST_VENV)/bin/python || $(PYTHON) -m venv $(OLDEST_VENV)
+	$(OLDEST_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e . 'pyspark==$(OLDEST).*' pytest hypothesis 'pandas>=2,<3'
+	$(OLDEST_VENV)/bin/pytest tests/spark/test_demo.py tests/spark/test_examples.py tests/spark/test_errors.py
+
 fuzz: venv  ## simulated seeds, malformed frames, killed agents and queries: SEEDS=20000 FRAMES=1000000 KILLS=50 RESTARTS=20 JOBS=2
 	$(BIN)/python -m intergroup_core.sim.fuzz --seeds $(SEEDS) --jobs $(JOBS)
 	$(BIN)/python -m intergroup_core.sim.fuzz --fixed --seeds $(SEEDS) --jobs $(JOBS)
@@ -73,5 +83,5 @@ figures: venv  ## what membership, churn, recovery and the hierarchy cost, by si
 	$(BIN)/python -m intergroup_core.sim.hierarchy_figures --json docs/hierarchy.json
 	$(BIN)/python docs/hierarchy_figures.py
 
-clean:  ## remove .venv and caches
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+clean:  ## remove virtual environments and caches
+	rm -rf $(VENV) $(OLDEST_VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -396,11 +396,11 @@ class Config:
         try:
             tree = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
-            raise ConfigError(f"{source} is not valid TOML: {error}") from error
+            raise ConfigError(f"{source} is not valid TOML: {error}") from None
         try:
             return cls.from_mapping(tree)
         except ConfigError as error:
-            raise ConfigError(f"in {source}: {error}") from error
+            raise ConfigError(f"in {source}: {error}") from None
 
     @classmethod
     def from_mapping(cls, tree: Mapping[str, Any]) -> Config:

@@ -204,7 +204,7 @@ class GroupPlanner:
             )
         except RangeUnavailable as error:
             if self._fail_on_data_loss:
-                raise self._lost(begin, str(error)) from error
+                raise self._lost(begin, str(error)) from None
             self._skipped = start, self._held_from(start, error)
             return self._skipped[1]
         return begin

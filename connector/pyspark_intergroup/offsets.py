@@ -82,7 +82,7 @@ class Offsets(Mapping[str, Cut]):
             try:
                 cuts[checked_name(group, "a group")] = cut_of_fields(fields)
             except (RangeMalformed, LogFormat, ConfigError) as error:
-                raise OffsetsUnusable(f"the offset of group {group!r:.60} cannot be read: {error}") from error
+                raise OffsetsUnusable(f"the offset of group {group!r:.60} cannot be read: {error}") from None
         return cls(cuts)
 
     def _check_groups(self, groups: Collection[str]) -> None:

@@ -214,6 +214,12 @@ _IGNORED = frozenset({"checkpointlocation"})
 
 _BY_KEY = {option.name.lower(): option for option in READ_OPTIONS}
 _SINK_BY_KEY = {name.lower(): name for name in _SINK_ONLY}
+SINK_KEYS = frozenset(_SINK_BY_KEY)
+
+
+def is_for_streams(options: Mapping[str, str]) -> bool:
+    """Whether there is one among them that only streams take; without one that only batch reads do, who can tell."""
+    return any((option := _BY_KEY.get(key.lower())) and option.scope is Scope.STREAMS for key in options)
 
 
 def given_options(options: Mapping[str, str], *, streaming: bool) -> dict[str, str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from intergroup_core.client.names import checked_name
@@ -16,7 +17,7 @@ from intergroup_core.ids import ViewId
 from intergroup_core.log.arrow import COLUMNS
 from pyspark_intergroup.columns import METADATA_PREFIX, metadata_of
 from pyspark_intergroup.option_config import config_of
-from pyspark_intergroup.option_table import given_options
+from pyspark_intergroup.option_table import SINK_KEYS, given_options, is_for_streams
 from pyspark_intergroup.option_values import OptionValues, refused
 from pyspark_intergroup.points import AtTime, Earliest, End, Start, ending_point, starting_point, view_option
 
@@ -137,6 +138,33 @@ class ReadOptions:
             branch=_branch(values, path),
             path=path,
         )
+
+
+def check_for_some_read(options: Mapping[str, str]) -> None:
+    """A ConfigError where options are wrong for streams and for batch reads, whatever their schema: so much can be said
+    before it is known what they are for. Options without a group may be a write's, and are left to whoever reads."""
+    keys = {name.lower() for name in options}
+    if keys.isdisjoint(("group", "path")) or keys & SINK_KEYS:
+        return
+    _check_for_either(options, schema_given=not keys.isdisjoint(name.lower() for name in _WITH_SCHEMA))
+
+
+def check_without_schema(options: Mapping[str, str]) -> None:
+    """A ConfigError where options are wrong for streams and for batch reads of the default schema."""
+    _check_for_either(options, schema_given=False)
+
+
+def _check_for_either(options: Mapping[str, str], *, schema_given: bool) -> None:
+    # What only one of the two takes says which it is.
+    streaming = is_for_streams(options)
+    user_columns = (f"{METADATA_PREFIX}kind",) if schema_given else ()
+    try:
+        ReadOptions.of(options, streaming=streaming, schema_given=schema_given, user_columns=user_columns)
+    except ConfigError:
+        with suppress(ConfigError):
+            ReadOptions.of(options, streaming=not streaming, schema_given=schema_given, user_columns=user_columns)
+            return
+        raise
 
 
 def asked_columns(options: Mapping[str, str]) -> tuple[str, ...]:

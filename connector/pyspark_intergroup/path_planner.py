@@ -120,7 +120,7 @@ class PathPlanner:
             yield from self._checked(group, slicer.slices(reader, start, stop))
         except RangeUnavailable as error:
             if self._options.fail_on_data_loss:
-                raise _lost(group, start, str(error)) from error
+                raise _lost(group, start, str(error)) from None
             yield from self._around_holes(reader, group, service, slicer, start, stop)
 
     def _cut(

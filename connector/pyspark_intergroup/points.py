@@ -137,7 +137,7 @@ def _at_offsets(
     try:
         offsets = _offsets(content)
     except OffsetsUnusable as error:
-        raise ConfigError(f"{name} is not a JSON object of a cut per group: {error}") from error
+        raise ConfigError(f"{name} is not a JSON object of a cut per group: {error}") from None
     if groups and offsets.keys() != set(groups):
         raise ConfigError(
             f"{name} is for {', '.join(offsets)} and the read is of {', '.join(sorted(groups))}; "

@@ -18,15 +18,23 @@ class InterGroupSource(DataSource):
     What it needs is imported when it is needed: Spark loads this class also where nobody uses it.
     """
 
+    def __init__(self, options: dict[str, str]) -> None:
+        from pyspark_intergroup.options import check_for_some_read
+
+        super().__init__(options)
+        # Here and in `schema`, which is not called where a schema is given, an error comes out of load(); what readers
+        # say comes with the first batch.
+        check_for_some_read(self.options)
+
     @classmethod
     def name(cls) -> str:
         return "intergroup"
 
     def schema(self) -> StructType:
-        from pyspark_intergroup.options import asked_columns
-        from pyspark_intergroup.schema import default_schema
+        from pyspark_intergroup.options import check_without_schema
 
-        return default_schema(asked_columns(self.options))
+        check_without_schema(self.options)
+        return self._default_schema()
 
     def reader(self, schema: StructType) -> DataSourceReader:
         from pyspark_intergroup.batch_reader import GroupBatchReader, PushdownBatchReader
@@ -35,14 +43,25 @@ class InterGroupSource(DataSource):
         return (PushdownBatchReader if options.pushdown else GroupBatchReader)(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        from intergroup_core.errors import ConfigError
+        from pyspark_intergroup.refused_reader import RefusedStreamReader
         from pyspark_intergroup.stream_reader import GroupStreamReader
 
-        return GroupStreamReader(self._read_options(schema, streaming=True), schema)
+        try:
+            return GroupStreamReader(self._read_options(schema, streaming=True), schema)
+        except ConfigError as error:
+            return RefusedStreamReader(error)
+
+    def _default_schema(self) -> StructType:
+        from pyspark_intergroup.options import asked_columns
+        from pyspark_intergroup.schema import default_schema
+
+        return default_schema(asked_columns(self.options))
 
     def _read_options(self, schema: StructType, *, streaming: bool) -> ReadOptions:
         from pyspark_intergroup.options import ReadOptions
 
-        given = schema != self.schema()
+        given = schema != self._default_schema()
         return ReadOptions.of(
             self.options, streaming=streaming, schema_given=given, user_columns=schema.fieldNames() if given else ()
         )

@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 from intergroup_core.benchmarks.testbed import SUBNET, hosts_on_a_bridge, inside
 
 _NFT = shutil.which("nft", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+WITHOUT_FILTER = None if _NFT else "only a packet filter tells a group's traffic from other: `apt-get install nftables`"
 _TABLE = """
 table ip partition {{
   chain in {{
     type filter hook input priority 0; policy accept;
-    ip saddr {{ {others} }} drop
+    {rules}
   }}
 }}
 """
@@ -31,15 +32,16 @@ class Hosts:
         """The prefix of a command on a host, counted from 0."""
         return inside(self.names[number])
 
-    def part(self, *sides: Sequence[int]) -> None:
-        """Hosts on different sides hear nothing of each other."""
+    def part(self, *sides: Sequence[int], only_group: Collection[int] | None = None) -> None:
+        """Hosts on different sides hear nothing of each other; or nothing of a group, whose agents have these ports."""
         if _NFT is None:
+            assert only_group is None, WITHOUT_FILTER
             for number in (number for side in sides[1:] for number in side):
                 self._set_port(number, "down")
             return
         for side in sides:
             others = [number for other in sides if other is not side for number in other]
-            table = _TABLE.format(others=", ".join(f"{SUBNET}.{number + 1}" for number in others))
+            table = _TABLE.format(rules="\n    ".join(_drops(others, only_group)))
             for number in side:
                 _run(*self.within(number), _NFT, "-f", "-", given=table)
 
@@ -56,6 +58,14 @@ class Hosts:
         host = self.names[number]
         switch = host.removesuffix(f"h{number + 1}") + "s"
         _run(*inside(switch), inside(switch)[0], "link", "set", f"p{number + 1}", state)
+
+
+def _drops(hosts: Sequence[int], only_group: Collection[int] | None) -> list[str]:
+    source = f"ip saddr {{ {', '.join(f'{SUBNET}.{number + 1}' for number in hosts)} }}"
+    if only_group is None:
+        return [f"{source} drop"]
+    ports = f"{{ {', '.join(map(str, only_group))} }}"
+    return [f"{source} {what} drop" for what in ("meta l4proto udp", f"tcp sport {ports}", f"tcp dport {ports}")]
 
 
 def _run(*command: str, given: str = "") -> None:

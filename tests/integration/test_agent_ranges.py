@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import pytest
@@ -15,60 +13,24 @@ import pytest
 import intergroup_core as ig
 from intergroup_core.api.blocking import BlockingMember
 from intergroup_core.benchmarks.testbed import why_no_namespaces
-from intergroup_core.client.directories import site_directories
-from intergroup_core.client.member import ClientMember
 from intergroup_core.errors import IntergroupError, RangeUnavailable
 from intergroup_core.log.chain import describe, serves
 from intergroup_core.log.cut import OrderCut
 from intergroup_core.log.cut_codec import cut_text
 from tests.integration.agent_crashes import as_row, cut_behind, stream_at
-from tests.integration.agents import opened, read_until, status_of, until
-from tests.integration.groups import PATIENCE_SECONDS, a_group_name, loopback
-from tests.integration.hosts import Hosts, hosts
-from tests.integration.processes import INTERGROUP
+from tests.integration.agents import opened, read_until, status_of
+from tests.integration.groups import PATIENCE_SECONDS, a_group_name
+from tests.integration.host_members import agent_on, joined_on_host, until_value, until_view
+from tests.integration.hosts import hosts
 from tests.integration.sites import Sites, sites, stop_agent
 
 _MISSING = why_no_namespaces()
-SOON = {"bootstrap_wait_ms": 250, "linger_ms": 60}
-ON_HOSTS = loopback(network={"interface": "e0"}, membership=SOON)
 
 
 @pytest.fixture
 def there() -> Iterator[Sites]:
     with sites() as made:
         yield made
-
-
-@contextmanager
-def agent_on(testbed: Hosts, host: int, home: Path) -> Iterator[None]:
-    """An agent in a host's namespace; its socket is a file, which clients reach from everywhere."""
-    command = (*testbed.within(host), INTERGROUP, "agent", "--home", str(home))
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL):
-        until(lambda: site_directories(home).socket.exists())
-        try:
-            yield
-        finally:
-            stop_agent(home)
-
-
-def joined_on_host(group: str, home: Path, *, name: str | None = None, start: OrderCut | None = None) -> BlockingMember:
-    """As `ig.open` does, for an interface that only the agent has; one with a name sends."""
-    seat = ClientMember(
-        group, delivery="rto", sender=name is not None, name=name, config=ON_HOSTS, home=home, start=start
-    )
-    seat.joined(PATIENCE_SECONDS)
-    return BlockingMember(seat, reads=True, leave_timeout=PATIENCE_SECONDS)
-
-
-def until_view(member: BlockingMember, *names: str) -> list[Any]:
-    return read_until(
-        member,
-        lambda event: isinstance(event, ig.ViewChange) and {peer.name for peer in event.members} == set(names),
-    )
-
-
-def until_value(member: BlockingMember, value: bytes) -> list[Any]:
-    return read_until(member, lambda event: getattr(event, "value", None) == value)
 
 
 def rows(events: list[Any]) -> list[tuple[Any, ...]]:

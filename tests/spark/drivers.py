@@ -56,9 +56,13 @@ class Job:
     options: Mapping[str, str]
     master: str = "local[2,4]"
     config: Mapping[str, str] = field(default_factory=dict)
+    gate: Path | None = None
+    """Where tasks wait to be told to read, if they do."""
+    fails: bool = False
+    """Whether it is to end with an error, which is then said; another may go on from its checkpoint."""
 
     def __post_init__(self) -> None:
-        self.batches.mkdir(parents=True)
+        self.batches.mkdir(parents=True, exist_ok=True)
 
     @property
     def batches(self) -> Path:
@@ -72,8 +76,9 @@ class Job:
             "checkpoint": str(self.directory / "checkpoint"),
             "batches": str(self.batches),
             "trigger": dict(trigger),
+            "fails": self.fails,
             "also": [other.told(trigger) for other in also],
-        }
+        } | ({"gate": str(self.gate)} if self.gate is not None else {})
 
     def rows(self) -> list[Row]:
         """All that was written, by batch; what two runs wrote of one batch must be the same."""
@@ -140,6 +145,10 @@ class Driver:
                 left = deadline - time.monotonic()
                 assert left > 0, f"the driver has not said {word!r} in time: {self.said()}"
                 self._changed.wait(left)
+
+    def told(self, word: str) -> str:
+        """What it said with a word, the last time."""
+        return [line for line in self._lines if line.startswith(f"query {word}")][-1].removeprefix(f"query {word} ")
 
     def said(self) -> str:
         errors = (self._job.directory / "errors").read_text(errors="replace")

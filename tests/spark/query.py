@@ -14,8 +14,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+
+from tests.spark.held import GATE, HeldSource
 
 COLUMNS = ("kind", "sender_id", "seq", "record", "position", "lamport", "view_id", "value", "members")
 """What is the same in every reading of a row."""
@@ -60,6 +63,8 @@ def main(told: dict[str, Any]) -> None:
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    if "gate" in told:
+        spark.dataSource.register(HeldSource)
     for each in (told, *told["also"]):
         run(spark, each)
     say("ended")
@@ -67,7 +72,10 @@ def main(told: dict[str, Any]) -> None:
 
 
 def run(spark: SparkSession, told: dict[str, Any]) -> None:
-    rows = spark.readStream.format("intergroup").options(**told["options"]).load().select(*COLUMNS)
+    source = spark.readStream.format("intergroup").options(**told["options"])
+    if "gate" in told:
+        source = source.format(HeldSource.name()).option(GATE, told["gate"])
+    rows = source.load().select(*COLUMNS)
     query = (
         rows.writeStream.foreachBatch(Sink(Path(told["batches"])).write)
         .option("checkpointLocation", told["checkpoint"])
@@ -75,7 +83,12 @@ def run(spark: SparkSession, told: dict[str, Any]) -> None:
         .start()
     )
     say("started")
-    query.awaitTermination()
+    try:
+        query.awaitTermination()
+    except StreamingQueryException as error:
+        if not told.get("fails"):
+            raise
+        say("failed", json.dumps(str(error)))
 
 
 if __name__ == "__main__":

@@ -11,18 +11,22 @@ from chispa import assert_df_equality
 from pyspark.sql import SparkSession
 
 from intergroup_core.benchmarks.testbed import why_no_namespaces
+from intergroup_core.config import Config, NetworkConfig
 from tests.integration.agents import logs_of, opened
 from tests.integration.groups import a_group_name
+from tests.integration.host_members import joined_on_host, until_value
 from tests.integration.hosts import hosts
 from tests.integration.processes import INTERGROUP
 from tests.integration.sites import Sites, sites
 from tests.spark.clusters import DRIVER, WORKERS, a_cluster, address, cluster_settings
 from tests.spark.drivers import Job, Row, a_driver, spark_environment
-from tests.spark.numbered import LAST, numbered, read_all
+from tests.spark.numbered import LAST, as_row, numbered, read_all
 
 SCHEMA = "kind string, sender_id string, seq long, record int, position string, lamport long, view_id string, "
 SCHEMA += "value string, members array<string>"
 SENDERS = (3, 4)
+DEFAULTS = Config(network=NetworkConfig(interface="e0"))
+"""As `intergroup send` has them: all who use a site's member have the same."""
 MISSING = why_no_namespaces()
 
 
@@ -66,9 +70,8 @@ def test_two_executors_read_what_was_sent_in_order_with_its_views(
 
 
 @pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
-def test_executors_on_other_hosts_join_the_group_or_fetch_and_read_the_same(
-    there: Sites, tmp_path: Path, spark: SparkSession
-) -> None:
+@pytest.mark.usefixtures("java")
+def test_executors_on_other_hosts_join_the_group_or_fetch_and_read_the_same(there: Sites, tmp_path: Path) -> None:
     with hosts(5) as testbed, a_cluster(there, testbed, tmp_path) as master:
         for executors in ("join", "fetch"):
             group = a_group_name()
@@ -97,10 +100,13 @@ def test_executors_on_other_hosts_join_the_group_or_fetch_and_read_the_same(
                     driver.until("has", driver.count("has") + 1)
                     sent += [say(senders[0], LAST.decode(), 1, numbers=False)]
                     driver.until(f"has {LAST.decode()}")
+                with joined_on_host(group, there.home(SENDERS[0]), start="earliest", config=DEFAULTS) as reader:
+                    seen = until_value(reader, LAST)
             finally:
                 for sender in senders:
                     sender.communicate()
             rows = job.rows()
+            assert rows == [as_row(event) for event in seen]
             values = [row["value"] for row in rows if row["kind"] == "data"]
             for records in sent:
                 assert [value for value in values if value in set(records)] == records

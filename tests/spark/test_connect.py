@@ -1,0 +1,48 @@
+"""The source through Spark Connect: the client names it, and the server finds it by itself."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.groups import a_group_name
+from tests.integration.sites import Sites, sites
+from tests.spark.drivers import SPARK_SECONDS, spark_environment
+from tests.spark.numbered import numbered, read_all
+
+CLIENT = str(Path(__file__).with_name("connect_client.py"))
+
+
+@pytest.fixture
+def there() -> Iterator[Sites]:
+    with sites() as made:
+        yield made
+
+
+@pytest.mark.usefixtures("java")
+def test_a_client_of_spark_connect_reads_by_batch_and_by_stream(there: Sites, tmp_path: Path) -> None:
+    group = a_group_name()
+    told = {
+        "options": {"group": group, "interface": "lo", "startingOffsets": "earliest"},
+        "checkpoint": str(tmp_path / "checkpoint"),
+    }
+    with numbered(group, [there.home("sender")]) as (sender,):
+        sender.send([f"{sender.name}:{number}" for number in range(100)])
+        sender.send_last()
+        ended = subprocess.run(
+            [sys.executable, CLIENT, json.dumps(told)],
+            capture_output=True,
+            text=True,
+            timeout=2 * SPARK_SECONDS,
+            env=spark_environment(there.home("query")),
+            check=False,
+        )
+        assert ended.returncode == 0, ended.stderr[-4_000:]
+        wanted = read_all(group, there.home("sender"))
+    history, live = json.loads(ended.stdout.splitlines()[-1])
+    assert history == live == wanted
