@@ -12,6 +12,7 @@ from intergroup_core.ids import COUNTER_BITS, MemberId, ViewId
 from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
 from intergroup_core.log.entry import UNKNOWN_RECORDS, EntryHeader, Kind
 from intergroup_core.log.reader import Piece
+from intergroup_core.log.standings import Passed
 from intergroup_core.log.stream import StreamReader
 
 
@@ -38,11 +39,12 @@ class Course:
     def __init__(self, reader: StreamReader, start: Cut, stop: Cut) -> None:
         self._reader = reader
         self._start = start
+        self._begun = False
         self._stop = stop
         self._log, self._entry = (start.log, start.entry) if isinstance(start, EntryCut) else (0, 0)
         self._last: tuple[int, MemberId] = (0, MemberId(0))
         self._view: ViewId | None = None if isinstance(start, EntryCut) else start.view
-        self._seqs: dict[MemberId, int] = dict(start.seqs) if isinstance(start, SourceCut) else {}
+        self._passed = Passed()
 
     @property
     def cut(self) -> Cut:
@@ -53,9 +55,16 @@ class Course:
                 timestamp, sender = self._last
                 return OrderCut(timestamp, sender, self._view) if timestamp else self._start
             case SourceCut():
-                return SourceCut(dict(self._seqs), self._view)
+                return self._passed.cut if self._begun else self._start
+
+    def reached(self, source: MemberId) -> int:
+        """In `rso`, where a sender stands."""
+        return self._passed.reached(source)
 
     def steps(self) -> Iterator[Step]:
+        if isinstance(self._start, SourceCut) and isinstance(self._stop, SourceCut):
+            self._passed = self._reader.passed(self._start, self._stop)
+            self._begun = True
         for found in self._reader.ranges(self._start, self._stop):
             for piece in found.reader.pieces(found.start, found.stop, check=False):
                 step = _step(piece)
@@ -66,13 +75,16 @@ class Course:
         header = step.piece.entry.header
         self._log, self._entry = header.log, header.entry + 1
         if header.kind == Kind.VIEW:
-            self._view = step.piece.entry.install().view.id
+            install = step.piece.entry.install()
+            self._view = install.view.id
+            self._passed.enter(install)
         if header.kind == Kind.GAP:
+            self._passed.skip()
             return
         source = MemberId(header.source)
         self._last = step.last, source
         if header.kind == Kind.DATA and isinstance(self._start, SourceCut):
-            self._seqs[source] = _last_seq(step.piece)
+            self._passed.data(source, _last_seq(step.piece))
 
 
 class Moment(NamedTuple):

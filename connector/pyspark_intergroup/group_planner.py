@@ -32,7 +32,7 @@ from intergroup_core.runtime.stream_store import StreamStore
 from pyspark_intergroup.course import Course, Moment, cut_before_time, cut_before_view, moments
 from pyspark_intergroup.limits import Limits
 from pyspark_intergroup.offsets import beginning
-from pyspark_intergroup.order import is_behind, is_passed
+from pyspark_intergroup.order import PassedEntries, is_behind
 from pyspark_intergroup.slice import LogSlice, LostSlice
 from pyspark_intergroup.slicing import Slicer, SliceSizes
 
@@ -254,7 +254,7 @@ class GroupPlanner:
     def _with_departed(self, start: Cut, stop: Cut) -> Cut:
         """In `rso` a head knows nothing of senders that were gone when the log began: all of theirs lies before it.
 
-        Who is named once stays named, so that nobody's rows can be taken for new ones.
+        Who is named once stays named until a view says where it ended, so that nobody's rows can be taken for new ones.
         """
         if not isinstance(start, SourceCut) or not isinstance(stop, SourceCut):
             return stop
@@ -265,7 +265,7 @@ class GroupPlanner:
         gone = SourceCut()
         if self._complete and isinstance(known, SourceCut):
             gone = SourceCut({source: seq for source, seq in known.seqs.items() if source not in here})
-        return joined(joined(start, gone), stop)
+        return logs.carried_on(joined(start, gone), stop)
 
     def rows(self, start: Cut, stop: Cut, most: int) -> int:
         """How many rows lie between two cuts, counted until there are so many."""
@@ -330,6 +330,7 @@ class GroupPlanner:
         if live is None:
             return None
         begin = max(live.first, self._held.get(part, 0))
-        entry = begin + sum(1 for _ in takewhile(lambda each: is_passed(each, cut), live.entries(begin, check=False)))
+        passed = PassedEntries(live.lineage(), cut)
+        entry = begin + sum(1 for _ in takewhile(passed.has, live.entries(begin, check=False)))
         self._held = {part: entry}
         return entry

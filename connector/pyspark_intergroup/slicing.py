@@ -71,7 +71,7 @@ class Slicer:
         return self._sizes.most_bytes(sum(step.nbytes for step in Course(reader, start, stop).steps()))
 
     def _by_sender(self, reader: StreamReader, start: SourceCut, stop: SourceCut) -> Iterator[LogSlice]:
-        """Views and gaps, which are nobody's, go with the first senders."""
+        """Views, which are nobody's, go with the first senders."""
         course = Course(reader, start, stop)
         totals: dict[MemberId, _Total] = {}
         shared = _Total()
@@ -84,17 +84,17 @@ class Slicer:
             files[step.piece.entry.file] = None
         if not totals and not shared.rows:
             return
-        reached = course.cut
-        assert isinstance(reached, SourceCut)
+        before = reader.passed(start, stop)
+        # Each slice names all whose messages go to any of them: who is not named moves with the views.
+        begin = dict(start.seqs) | {sender: before.reached(sender) for sender in totals}
         most_bytes = self._sizes.most_bytes(sum(total.nbytes for total in totals.values()))
         for number, senders in enumerate(_shared_out(totals, most_bytes, self._sizes.most_rows)):
-            seqs = {**start.seqs, **{sender: reached.seqs[sender] for sender in senders}}
-            end = SourceCut(seqs, stop.view if number == 0 else start.view)
+            end = SourceCut({**begin, **{sender: course.reached(sender) for sender in senders}}, stop.view)
             bag = [totals[sender] for sender in senders] + ([shared] if number == 0 else [])
             yield LogSlice(
                 group=self._group,
                 service=self._service,
-                described=describe(reader, start, end),
+                described=describe(reader, SourceCut(begin, stop.view if number else start.view), end),
                 parts=_parts(files),
                 holders=self._holders,
                 rows=sum(total.rows for total in bag),

@@ -15,10 +15,11 @@ from intergroup_core.errors import IntergroupError, RangeUnavailable
 from intergroup_core.ids import Service, timestamp_at
 from intergroup_core.log.cut import BEHIND_ALL, Cut, EntryCut, OrderCut, SourceCut
 from intergroup_core.log.entry import Kind
-from intergroup_core.log.part import OrderPart, cut_timestamp, first_seqs, joined, part_of
+from intergroup_core.log.part import OrderPart, cut_timestamp, joined, part_of
+from intergroup_core.log.range_order import RangeCut
 from intergroup_core.log.reader import LogReader, Place
 from intergroup_core.log.stream import StreamReader
-from intergroup_core.log.transfer import RangeCut, RangeSink
+from intergroup_core.log.transfer import RangeSink
 from intergroup_core.log.writer import Durability, open_log
 from intergroup_core.runtime.clock import now
 from intergroup_core.runtime.disk import FileDisk
@@ -162,23 +163,25 @@ class History:
         What it has besides comes first, as a range, and the rest as it grows; where all of it is behind the cut, that
         may take a while.
         """
-        before = self._stream.beginning.seqs
-        if before is not None and any(seq > cut.seqs.get(source, 0) for source, seq in before.seqs.items()):
+        before, lineage = self._stream.beginning.seqs, live.lineage()
+        here = lineage.at(cut.view).placed(cut.seqs)
+        if before is not None and any(seq > here.get(source, 0) for source, seq in before.seqs.items()):
             return None  # it was sent before the log begins, be there anything in it by which to tell that or not
-        firsts = first_seqs(live)
+        firsts = live.first_seqs()
         views = [place.view for segment in live.segments for place in segment.index.view_places()]
-        touched = any(cut.seqs.get(source, 0) >= first for source, first in firsts.items())
+        touched = any(here.get(source, 0) >= first for source, first in firsts.items())
         if not touched and begin.view in (None, *views[:1]):
             return Live(live.first, cut)
         kept = self._stream.head(ReadLevel.LOCAL)
         entry = self._stream.log.kept
         assert isinstance(kept, SourceCut)
-        if any(seq > kept.seqs.get(source, 0) for source, seq in cut.seqs.items() if source in firsts):
+        there = lineage.all_named(kept).seqs
+        if any(seq > there.get(source, 0) for source, seq in here.items() if source in firsts):
             return None  # others had it kept before this site
-        more = any(seq > cut.seqs.get(source, 0) for source, seq in kept.seqs.items())
+        more = any(seq > here.get(source, 0) for source, seq in there.items())
         if more or (kept.view is not None and (cut.view is None or kept.view > cut.view)):
-            start = SourceCut(cut.seqs, begin.view)
-            return Step(self._stream.directory, start, kept, joined(cut, kept))
+            reached = joined(SourceCut(here, cut.view), SourceCut(there, kept.view))
+            return Step(self._stream.directory, SourceCut(here, begin.view), kept, lineage.shortened(reached))
         while entry > live.first and next(live.entries(entry - 1, entry, check=False)).kind is Kind.GAP:
             entry -= 1  # of which no cut tells
         return Live(entry, cut)
@@ -254,11 +257,8 @@ class History:
 
     def _with_departed(self, stop: SourceCut, head: SourceCut) -> SourceCut:
         """The present log knows nothing of senders that were gone when it began: all of theirs lies before it."""
-        known = self._live().head()
-        assert isinstance(known, SourceCut)
-        gone = {
-            source: seq for source, seq in head.seqs.items() if source not in stop.seqs and source not in known.seqs
-        }
+        known = {*stop.seqs, *self._live().own_reach().seqs}
+        gone = {source: seq for source, seq in head.seqs.items() if source not in known}
         return SourceCut(gone | dict(stop.seqs), stop.view)
 
     async def _fetched(

@@ -12,6 +12,7 @@ from intergroup_core.effects import Gap, Install
 from intergroup_core.errors import ConfigError
 from intergroup_core.ids import COUNTER_BITS, MemberId, Service, ViewId
 from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
+from intergroup_core.log.standings import Passed
 from intergroup_core.runtime.inbox import Event
 from intergroup_core.wire.chunk import Chunk
 
@@ -50,6 +51,8 @@ class Mark(NamedTuple):
     order: OrderCut | None
     before: Mapping[MemberId, int] = MappingProxyType({})
     """Seqs that senders had come to before the log begins."""
+    event: Install | Gap | None = None
+    """What says where senders stand, in `rso`."""
 
 
 class Frontier(NamedTuple):
@@ -73,7 +76,7 @@ class Head:
         self._orderly = service is Service.RTO
         self._entry = 0
         self._order: OrderCut | None = None
-        self._seqs: dict[MemberId, int] = {}
+        self._passed = Passed()
         self._upto = 0
         self._whole: OrderCut | None = None
         """The last cut between two microseconds."""
@@ -93,12 +96,21 @@ class Head:
             self._waiting.popleft()
             self._entry = mark.entry + 1
             self._order = mark.order or self._order
-            self._seqs |= mark.before
-            if mark.source is not None:
-                self._seqs[mark.source] = mark.seq
+            if self._service is Service.RSO:
+                self._pass(mark)
             if not self._is_followed_within(mark.timestamp):
                 self._whole = self._order
         self._upto = upto if upto is not None else self._upto
+
+    def _pass(self, mark: Mark) -> None:
+        self._passed.begin(mark.before)
+        match mark.event:
+            case Install() as install:
+                self._passed.enter(install)
+            case Gap():
+                self._passed.skip()
+            case None if mark.source is not None:
+                self._passed.data(mark.source, mark.seq)
 
     def _is_followed_within(self, timestamp: int) -> bool:
         """Whether what waits next is of the same microsecond."""
@@ -126,7 +138,7 @@ class Head:
             case Service.RSO if not self._entry:
                 return None
             case Service.RSO:
-                return SourceCut(dict(self._seqs), self._order.view if self._order is not None else None)
+                return self._passed.cut
 
 
 class Heads:
@@ -173,6 +185,6 @@ class Heads:
             case Install(view=view):
                 self._view = view.id
                 order = behind or OrderCut(view.id.start, view.id.leader, view.id)
-                return Mark(entry, order.timestamp, order.timestamp, None, 0, order)
+                return Mark(entry, order.timestamp, order.timestamp, None, 0, order, event=event)
             case Gap():
-                return Mark(entry, 0, 0, None, 0, None)
+                return Mark(entry, 0, 0, None, 0, None, event=event)

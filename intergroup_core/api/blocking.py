@@ -115,14 +115,20 @@ def open(  # noqa: A001 it is read as ig.open
     except BaseException:
         _end(seat, leave_timeout)
         raise
-    return BlockingMember(seat, reads=reads, leave_timeout=leave_timeout, subscription=subscription)
+    return BlockingMember(seat, reads=reads, leave_timeout=leave_timeout, subscription=subscription, start=wanted.start)
 
 
 class BlockingMember:
     """A member of a group for one thread at a time; another thread may send while one reads."""
 
     def __init__(
-        self, seat: BlockingSeat, *, reads: bool, leave_timeout: float, subscription: str | None = None
+        self,
+        seat: BlockingSeat,
+        *,
+        reads: bool,
+        leave_timeout: float,
+        subscription: str | None = None,
+        start: Cut | str | None = None,
     ) -> None:
         self.group: str = seat.group
         self.name: str = seat.name
@@ -136,7 +142,7 @@ class BlockingMember:
         self._records: Iterator[tuple[Message, bool]] = iter(())
         self._by_record: bool | None = None
         self._subscription = subscription
-        self._progress = Progress(Service(seat.delivery))
+        self._progress = Progress(Service(seat.delivery), start)
         self._left = False
         # Not self.close: that would keep this object from ever being collected.
         self._finalizer = weakref.finalize(self, _end, seat, leave_timeout)

@@ -147,6 +147,8 @@ class ViewChange:
     position: str
     timestamp: datetime
     lamport: int
+    before: tuple[tuple[str, int], ...] = ()
+    """Ids of senders and the last seq of each that lies before this, where the view says it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -130,7 +130,15 @@ class GroupMember:
     member has failed.
     """
 
-    def __init__(self, seat: Seat, *, reads: bool, leave_timeout: float, subscription: str | None = None) -> None:
+    def __init__(
+        self,
+        seat: Seat,
+        *,
+        reads: bool,
+        leave_timeout: float,
+        subscription: str | None = None,
+        start: Cut | str | None = None,
+    ) -> None:
         self.group: str = seat.group
         self.name: str = seat.name
         self.delivery: str = seat.delivery
@@ -143,7 +151,7 @@ class GroupMember:
         self._records: Iterator[tuple[Message, bool]] = iter(())
         self._by_record: bool | None = None
         self._subscription = subscription
-        self._progress = Progress(Service(seat.delivery))
+        self._progress = Progress(Service(seat.delivery), start)
         self._turn_at = 0
 
     @classmethod
@@ -190,7 +198,7 @@ class GroupMember:
                 start=wanted.start,
                 subscription=subscription,
             )
-        return cls(seat, reads=reads, leave_timeout=leave_timeout, subscription=subscription)
+        return cls(seat, reads=reads, leave_timeout=leave_timeout, subscription=subscription, start=wanted.start)
 
     @property
     def id(self) -> str:

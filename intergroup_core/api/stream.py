@@ -95,6 +95,7 @@ class Stream:
             position=position(*self._last, 0),
             timestamp=time_of(self._lamport),
             lamport=self._lamport,
+            before=tuple((format_member(member), seq) for member, seq in installed.before),
         )
 
     def _gap(self, gap: GapEffect) -> Gap:

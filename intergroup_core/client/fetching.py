@@ -13,7 +13,8 @@ from intergroup_core.errors import ChannelBroken, RangeUnavailable
 from intergroup_core.ids import Service
 from intergroup_core.log.cut import Cut
 from intergroup_core.log.cut_codec import cut_of_list, listed_cut
-from intergroup_core.log.transfer import RangeCut, RangeSink
+from intergroup_core.log.range_order import RangeCut
+from intergroup_core.log.transfer import RangeSink
 
 CONNECT_SECONDS = 5.0
 QUIET_SECONDS = 15.0

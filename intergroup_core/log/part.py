@@ -14,6 +14,7 @@ from intergroup_core.ids import MemberId, Service, ViewId
 from intergroup_core.log.cut import BEHIND_ALL, Cut, OrderCut, SourceCut
 from intergroup_core.log.entry import EntryHeader, Kind
 from intergroup_core.log.index import ViewPlace
+from intergroup_core.log.lineage import Lineage
 from intergroup_core.log.reader import LogReader, Place
 
 C = TypeVar("C", OrderCut, SourceCut)
@@ -160,11 +161,9 @@ class SourcePart(Part[SourceCut]):
     def __init__(self, reader: LogReader) -> None:
         super().__init__(reader)
         after, upto = reader.manifest.after, reader.manifest.upto
-        head = reader.head()
-        assert isinstance(head, SourceCut)
-        self.head = head
-        """What is in the log itself; `end` knows more where it was said between which cuts the log lies."""
-        self.first_seqs = first_seqs(reader)
+        self.lineage: Lineage = reader.lineage()
+        self.first_seqs, self.last_seqs = reader.first_seqs(), reader.last_seqs()
+        """Of the messages that are in the log itself; `end` knows more where it was said between which cuts it lies."""
         self.skips = reader.skips()
         self.stated = isinstance(after, SourceCut)
         if isinstance(after, SourceCut):
@@ -172,8 +171,13 @@ class SourcePart(Part[SourceCut]):
         else:
             first = {source: seq - 1 for source, seq in self.first_seqs.items()}
             self.begin = SourceCut(first, self._first_view.view if self._first_view is not None else None)
-        end = joined(self.begin, head)
-        self.end = joined(end, upto) if isinstance(upto, SourceCut) else end
+        self.end = self._end(upto if isinstance(upto, SourceCut) else SourceCut())
+
+    def _end(self, upto: SourceCut) -> SourceCut:
+        lineage = self.lineage
+        view = upto.view or next(reversed(self.views), None) or self.begin.view
+        seqs = joined(lineage.all_named(self.begin), lineage.all_named(upto)).seqs
+        return lineage.shortened(joined(SourceCut(seqs, view), lineage.reached(self.last_seqs, view)))
 
     @property
     def first_timestamp(self) -> int:
@@ -182,19 +186,14 @@ class SourcePart(Part[SourceCut]):
 
     def holds(self, cut: SourceCut) -> bool:
         in_view = cut.view is None or cut.view in self.views or cut.view in (self.begin.view, self.end.view)
-        above = all(cut.seqs.get(source, 0) >= low for source, low in self.begin.seqs.items())
-        below = all(seq <= self.end.seqs.get(source, 0) for source, seq in cut.seqs.items())
-        return in_view and above and below and not any(skip.is_within(cut.seqs) for skip in self.skips)
+        begin, end = self.lineage.all_named(self.begin).seqs, self.lineage.all_named(self.end).seqs
+        seqs = self.lineage.at(cut.view).placed(cut.seqs)
+        above = all(seqs.get(source, 0) >= low for source, low in begin.items())
+        below = all(seq <= end.get(source, 0) for source, seq in seqs.items())
+        return in_view and above and below and not any(skip.is_within(seqs) for skip in self.skips)
 
     def goes_on_from(self, end: SourceCut) -> bool:
         return self.stated and (self.begin.view == end.view or end.view in self.views)
-
-    def seq_before(self, source: MemberId) -> int | None:
-        """Behind which seq all messages of a sender are here; None where that is not known."""
-        named = self.begin.seqs.get(source)
-        if named is None and source in self.first_seqs:
-            return self.first_seqs[source] - 1
-        return named
 
 
 def joined(one: SourceCut, other: SourceCut) -> SourceCut:
@@ -234,12 +233,3 @@ def _placed(reader: LogReader) -> Iterator[EntryHeader]:
     for entry in reader.entries(reader.first, check=False):
         if entry.header.kind != Kind.GAP and not entry.header.carried:
             yield entry.header
-
-
-def first_seqs(reader: LogReader) -> dict[MemberId, int]:
-    """The first seq of each sender in a log."""
-    firsts: dict[MemberId, int] = {}
-    for segment in reader.segments:
-        for source, first, _ in segment.index.sources.tolist():
-            firsts.setdefault(MemberId(source), first)
-    return firsts

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from intergroup_core.ids import Instant, MemberId, timestamp_at
 from intergroup_core.log.cut import SourceCut
 from intergroup_core.log.manifest import Manifest, SealedSegment
-from intergroup_core.log.segment import open_sealed
+from intergroup_core.log.sources import LogSources
 from intergroup_core.ports import Disk
 
 
@@ -49,13 +49,18 @@ def begins_behind(disk: Disk, manifest: Manifest, removed: Sequence[SealedSegmen
     after = manifest.after
     if not isinstance(after, SourceCut):
         return None
-    seqs, view = dict(after.seqs), after.view
-    for segment in removed:
-        opened = open_sealed(disk, manifest.log, segment, 0)
-        if opened.damages:
+    log = LogSources(disk)
+    lineage = log.lineage()
+    seqs, view = dict(lineage.all_named(after).seqs), after.view
+    stop = removed[-1].stop
+    for segment in log.segments:
+        if segment.stop > stop:
+            break
+        if segment.damages:
             return None  # nobody can say what was there
-        index = opened.index
-        seqs |= {MemberId(source): last for source, _, last in index.sources.tolist()}
-        for place in index.view_places():
+        for source, _, last in segment.index.sources.tolist():
+            seqs[MemberId(source)] = last
+        for place in segment.index.view_places():
             view = place.view
-    return SourceCut(seqs, view)
+    standings = lineage.at(view)
+    return SourceCut(standings.named(standings.reached(seqs)), view)

@@ -1,7 +1,8 @@
 """What the gaps of a log of `rso` skipped: of each sender the seqs between its last message before and its first after.
 
-A jump alone skips nothing, for membership messages have seqs too; it takes a gap in between. Of a sender that said
-nothing since a gap nobody knows whether something was skipped, and no cut of such a log says that it has more of it.
+Where a view behind the gap says up to where a sender's messages lie before it, from there on everything is here. A jump
+alone skips nothing, for membership messages have seqs too; it takes a gap in between. Of a sender that said nothing
+since a gap nobody knows whether something was skipped, and no cut of such a log says that it has more of it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from intergroup_core.ids import MemberId
 from intergroup_core.log.cut import SourceCut
 from intergroup_core.log.entries import LogEntries
 from intergroup_core.log.entry import Kind
+from intergroup_core.log.segment import OpenedSegment
 
 
 class Skip(NamedTuple):
@@ -51,16 +53,18 @@ def skips_of(log: LogEntries) -> list[Skip]:
         before, since = last.get(source, 0 if stated else first_seq - 1), heard.get(source, 0)
         if since < len(gaps) and before < first_seq - 1:
             found.append(Skip(source, before, first_seq - 1, gaps[since], gaps[-1]))
-        last[source], heard[source] = last_seq, len(gaps)
+        last[source], heard[source] = max(last_seq, before), len(gaps)
     return found
 
 
 def _spoken(log: LogEntries) -> Iterator[tuple[MemberId | None, int, int, int]]:
-    """Senders with first and last seq, and gaps with their entry: one by one where there is a gap in a segment."""
+    """Senders with first and last seq, and gaps with their entry: one by one where there is a gap in a segment.
+
+    A sender of which a view speaks has nothing there, behind the seq that the view says.
+    """
     for segment in log.segments:
         if not len(segment.index.gaps):
-            for source, first_seq, last_seq in segment.index.sources.tolist():
-                yield MemberId(source), first_seq, last_seq, 0
+            yield from _summed_up(log, segment)
             continue
         for entry in log.entries(segment.first, segment.stop, check=False):
             header = entry.header
@@ -68,3 +72,17 @@ def _spoken(log: LogEntries) -> Iterator[tuple[MemberId | None, int, int, int]]:
                 yield None, 0, 0, header.entry
             elif header.kind == Kind.DATA:
                 yield MemberId(header.source), header.first_seq, header.last_seq, 0
+            elif not header.carried:
+                for source, seq in entry.install().before:
+                    yield source, seq + 1, seq, 0
+
+
+def _summed_up(log: LogEntries, segment: OpenedSegment) -> Iterator[tuple[MemberId | None, int, int, int]]:
+    spans = {MemberId(source): (first_seq, last_seq) for source, first_seq, last_seq in segment.index.sources.tolist()}
+    for place in segment.index.view_places():
+        (entry,) = log.entries(place.entry, place.entry + 1, check=False)
+        for source, seq in entry.install().before if place.own else ():
+            first_seq, last_seq = spans.get(source, (seq + 1, seq))
+            spans[source] = min(first_seq, seq + 1), max(last_seq, seq)
+    for source, (first_seq, last_seq) in spans.items():
+        yield source, first_seq, last_seq, 0

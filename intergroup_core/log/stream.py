@@ -14,6 +14,7 @@ from intergroup_core.log.entry import Kind
 from intergroup_core.log.manifest import MANIFEST, read_manifest
 from intergroup_core.log.part import OrderPart, Part, cut_timestamp, part_of, says_something
 from intergroup_core.log.reader import LogReader, Piece, Place
+from intergroup_core.log.standings import Passed
 from intergroup_core.log.stretch import OrderStretch, Range, SourceStretch, Stretch
 from intergroup_core.ports import Disk
 
@@ -131,6 +132,17 @@ class StreamReader:
                 return self._source_stretch(start, stop).ranges(start, stop)
             case _:
                 raise RangeUnavailable("a range has both its ends in the order of one service; give two cuts of it")
+
+    def passed(self, start: SourceCut, stop: SourceCut) -> Passed:
+        """Somebody who is about to go through a range of `rso`."""
+        return Passed(self._source_stretch(start, stop).lineage.at(start.view), start.seqs, start.view)
+
+    def carried_on(self, start: SourceCut, stop: SourceCut) -> SourceCut:
+        """A later cut of `rso` with those that only an earlier one names, unless the views say where they ended."""
+        knowing = (each for each in self._stretches if isinstance(each, SourceStretch) and stop.view in each.views)
+        ended = next((each.lineage.at(stop.view).ended for each in knowing), set())
+        left = {source: seq for source, seq in start.seqs.items() if source not in stop.seqs and source not in ended}
+        return SourceCut(left | dict(stop.seqs), stop.view)
 
     def _entry_ranges(self, start: EntryCut, stop: EntryCut) -> list[Range]:
         """In `uu` logs have nothing to do with each other, but that one site wrote one after another."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Generic, NamedTuple
 
 from intergroup_core.ids import MemberId, ViewId
 from intergroup_core.log.cut import Cut, OrderCut, SourceCut
+from intergroup_core.log.lineage import Lineage
 from intergroup_core.log.part import C, OrderPart, Part, SourcePart, cut_timestamp, joined
 from intergroup_core.log.reader import LogReader, Place
 from intergroup_core.log.skips import Skip
+from intergroup_core.log.source_range import wanted_of
 
 
 class Range(NamedTuple):
@@ -55,10 +58,7 @@ class Stretch(Generic[C]):
     def add(self, part: Part[C]) -> None:
         self.parts.append(part)
         self.ends.append(self.end)
-        self.end = self._end_with(part)
-
-    def _end_with(self, part: Part[C]) -> C:
-        raise NotImplementedError
+        self.end = part.end
 
     def ranges(self, start: C, stop: C) -> list[Range]:
         """Which logs give what lies between two cuts, both of which are held here."""
@@ -74,9 +74,6 @@ class OrderStretch(Stretch[OrderCut]):
     def holder(self, cut: OrderCut) -> int | None:
         """The first part in which a cut lies."""
         return next((at for at, part in enumerate(self.parts) if part.holds(cut)), None)
-
-    def _end_with(self, part: Part[OrderCut]) -> OrderCut:
-        return part.end
 
     def ranges(self, start: OrderCut, stop: OrderCut) -> list[Range]:
         first, last = self.holder(start), self.holder(stop)
@@ -94,25 +91,52 @@ class OrderStretch(Stretch[OrderCut]):
 
 
 class SourceStretch(Stretch[SourceCut]):
-    """Of `rso`: each part gives of each sender what those before it did not have."""
+    """Of `rso`: each part gives of each sender what those before it did not have.
+
+    Its parts know different views. Together they say what a cut means that does not name everybody.
+    """
+
+    def __init__(self, first: Part[SourceCut]) -> None:
+        super().__init__(first)
+        assert isinstance(first, SourcePart)
+        self.lineage = Lineage()
+        self.lineage.take(first.lineage)
+        self._begin = self.lineage.all_named(first.begin).seqs
+        self._end = self.lineage.all_named(first.end)
+        self._ends = [self._begin]
+        self._last = dict(first.last_seqs)
+
+    def add(self, part: Part[SourceCut]) -> None:
+        assert isinstance(part, SourcePart)
+        self.parts.append(part)
+        self.ends.append(self.end)
+        self._ends.append(self._end.seqs)
+        self.lineage.take(part.lineage)
+        self._end = self._joined(self._end, self.lineage.all_named(part.end))
+        self.end = self.lineage.shortened(self._end)
+        self._last = dict(joined(SourceCut(self._last), SourceCut(part.last_seqs)).seqs)
 
     @property
     def views(self) -> list[ViewId]:
         """Of all parts, in order."""
-        return list(dict.fromkeys(view for part in self.parts for view in part.views))
+        return self.lineage.views
+
+    def _placed(self, cut: SourceCut) -> Mapping[MemberId, int]:
+        return self.lineage.at(cut.view).placed(cut.seqs)
 
     def holds(self, cut: SourceCut) -> bool:
-        above = all(cut.seqs.get(source, 0) >= low for source, low in self.begin.seqs.items())
-        return above and self._is_below_end(cut) and not any(skip.is_within(cut.seqs) for skip in self.skips)
+        seqs = self._placed(cut)
+        above = all(seqs.get(source, 0) >= low for source, low in self._begin.items())
+        return above and self._is_below_end(cut) and not any(skip.is_within(seqs) for skip in self.skips)
 
     @property
     def skips(self) -> list[Skip]:
         """What gaps skipped that no part before had."""
         found = []
-        for part, before in zip(self.parts, self.ends, strict=True):
+        for part, before in zip(self.parts, self._ends, strict=True):
             assert isinstance(part, SourcePart)
             for skip in part.skips:
-                low = max(skip.low, before.seqs.get(skip.source, 0))
+                low = max(skip.low, before.get(skip.source, 0))
                 if low < skip.high:
                     found.append(skip._replace(low=low))
         return found
@@ -123,21 +147,29 @@ class SourceStretch(Stretch[SourceCut]):
         A part that has something of what a gap skipped here is of more use by itself: there it is read as it is.
         """
         assert isinstance(part, SourcePart)
-        for source, last in self.end.seqs.items():
-            before = part.seq_before(source)
-            if before is None or not self.begin.seqs.get(source, 0) <= before <= last:
+        known = {source: first - 1 for source, first in part.first_seqs.items()} | self._places_of(part.begin, part)
+        for source, last in self._end.seqs.items():
+            before = known.get(source)
+            if before is None or not self._begin.get(source, 0) <= before <= last:
                 return False
         return self._is_below_end(part.begin) and not self._skipped_some_of(part)
 
     def covers(self, part: Part[SourceCut]) -> bool:
         return self.holds(part.begin) and self._is_below_end(part.end) and not self._skipped_some_of(part)
 
+    def _places_of(self, cut: SourceCut, part: SourcePart) -> dict[MemberId, int]:
+        """Where senders stand at a cut of a part, by all that is known of its view."""
+        return part.lineage.at(cut.view).placed(cut.seqs) | dict(self._placed(cut))
+
     def _skipped_some_of(self, part: Part[SourceCut]) -> bool:
         """Whether a part has something that a gap skipped here; it may have come by with the same gap."""
         assert isinstance(part, SourcePart)
-        for skip in self.skips:
-            low = max(skip.low, part.begin.seqs.get(skip.source, 0))
-            high = min(skip.high, part.end.seqs.get(skip.source, 0))
+        skips = self.skips
+        if not skips:
+            return False
+        begin, end = self._places_of(part.begin, part), self._places_of(part.end, part)
+        for skip in skips:
+            low, high = max(skip.low, begin.get(skip.source, 0)), min(skip.high, end.get(skip.source, 0))
             own = (each for each in part.skips if each.source == skip.source)
             if low < high and not any(each.low <= low and high <= each.high for each in own):
                 return True
@@ -145,16 +177,22 @@ class SourceStretch(Stretch[SourceCut]):
 
     def _is_below_end(self, cut: SourceCut) -> bool:
         known = cut.view is None or cut.view in (self.begin.view, self.end.view) or cut.view in self.views
-        return known and all(seq <= self.end.seqs.get(source, 0) for source, seq in cut.seqs.items())
+        return known and all(seq <= self._end.seqs.get(source, 0) for source, seq in self._placed(cut).items())
+
+    def wanted(self, start: SourceCut, stop: SourceCut) -> dict[MemberId, tuple[int, int]]:
+        """Of each sender the seqs that lie between two cuts."""
+        return wanted_of(self.lineage.all_named(start), self.lineage.all_named(stop))
 
     def lacks(self, start: SourceCut, stop: SourceCut) -> bool:
         """Whether something between two cuts is not here; senders of which nothing is wanted do not matter."""
-        wanted = _wanted(start, stop)
-        if any(low < self.begin.seqs.get(source, 0) for source, (low, _) in wanted.items()):
+        wanted = self.wanted(start, stop)
+        if any(low < self._begin.get(source, 0) for source, (low, _) in wanted.items()):
             return True
-        if any(high > self.end.seqs.get(source, 0) for source, (_, high) in wanted.items()):
+        held = joined(self._end, SourceCut(self._last)).seqs
+        if any(high > held.get(source, 0) for source, (_, high) in wanted.items()):
             return True
-        if any(skip.is_within(cut.seqs) for skip in self.skips if skip.source in wanted for cut in (start, stop)):
+        places = [self.lineage.all_named(cut).seqs for cut in (start, stop)]
+        if any(skip.is_within(seqs) for skip in self.skips if skip.source in wanted for seqs in places):
             return True
         known = {*self.views, self.begin.view, self.end.view}
         # A cut without a view is before the first one that there ever was.
@@ -166,46 +204,51 @@ class SourceStretch(Stretch[SourceCut]):
 
     def skipped(self, start: SourceCut, stop: SourceCut) -> bool:
         """Whether gaps skipped something of what lies between two cuts."""
-        wanted = _wanted(start, stop)
+        wanted = self.wanted(start, stop)
         return any(skip.is_crossed(*wanted.get(skip.source, (0, 0))) for skip in self.skips)
-
-    def _end_with(self, part: Part[SourceCut]) -> SourceCut:
-        return joined(self.end, part.end)
 
     def later(self, one: SourceCut, other: SourceCut) -> SourceCut:
         """Behind everything that two cuts are behind, whichever of them is in the later view."""
+        full = self.lineage.all_named(one)
+        both = self._joined(full, self.lineage.all_named(other))
+        return one if both == full else self.lineage.shortened(both)
+
+    def _joined(self, one: SourceCut, other: SourceCut) -> SourceCut:
         views = self.views
         if _behind(views, one.view) > _behind(views, other.view):
             one, other = other, one
-        return joined(one, other)
+        both = joined(one, other)
+        return SourceCut(self.lineage.at(both.view).placed(both.seqs), both.view)
 
     def ranges(self, start: SourceCut, stop: SourceCut) -> list[Range]:
-        wanted = _wanted(start, stop)
+        """Each log is told of all its senders, so that it need not know what all logs together do."""
+        wanted, lost = self.wanted(start, stop), self.lineage.lost_before(stop.view)
         views = self.views
         low, high = _behind(views, start.view), _behind(views, stop.view)
         found = []
-        for part, before in zip(self.parts, self.ends, strict=True):
+        for part, before in zip(self.parts, self._ends, strict=True):
             assert isinstance(part, SourcePart)
             own = list(part.views)
             upto = min(high, _behind(views, own[-1])) if own else low
-            begin = SourceCut(
-                {source: max(first, before.seqs.get(source, 0)) for source, (first, _) in wanted.items()},
-                _known(own, views, low),
+            begin, end = dict.fromkeys(part.last_seqs, 0), dict.fromkeys(part.last_seqs, 0)
+            for source in wanted.keys() & part.last_seqs.keys():
+                first, last = wanted[source]
+                begin[source] = max(first, before.get(source, 0))
+                end[source] = min(last, _agreed(part.last_seqs[source], lost.get(source, [])))
+            found.append(
+                Range(
+                    part.reader,
+                    SourceCut(begin, _known(own, views, low)),
+                    SourceCut(end, _known(own, views, max(low, upto))),
+                )
             )
-            held = part.head.seqs
-            end = SourceCut(
-                {source: min(last, held.get(source, 0)) for source, (_, last) in wanted.items()},
-                _known(own, views, max(low, upto)),
-            )
-            found.append(Range(part.reader, begin, end))
             low = max(low, upto)
         return found
 
 
-def _wanted(start: SourceCut, stop: SourceCut) -> dict[MemberId, tuple[int, int]]:
-    """Of each sender the seqs that lie between two cuts: behind the first, not behind the second."""
-    lows = {source: start.seqs.get(source, 0) for source in stop.seqs}
-    return {source: (low, stop.seqs[source]) for source, low in lows.items() if stop.seqs[source] > low}
+def _agreed(last: int, lost: list[tuple[int, int]]) -> int:
+    """The last seq of a log's sender, without what that had said before it returned and nobody agreed on."""
+    return next((low for low, high in lost if low < last <= high), last)
 
 
 def _behind(views: list[ViewId], view: ViewId | None) -> int:

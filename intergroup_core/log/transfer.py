@@ -24,7 +24,7 @@ import numpy as np
 
 from intergroup_core.effects import Install
 from intergroup_core.errors import IntergroupError, LocalProtocolError, LogFormat, RangeMalformed, RangeUnavailable
-from intergroup_core.ids import MemberId, Service, group_tag
+from intergroup_core.ids import Service, group_tag
 from intergroup_core.log.body import packed_install
 from intergroup_core.log.chain import Described, Describer, link_of
 from intergroup_core.log.chain_codec import described_of_list, listed_described
@@ -32,19 +32,16 @@ from intergroup_core.log.cut import OrderCut, SourceCut
 from intergroup_core.log.cut_codec import is_number, malformed
 from intergroup_core.log.digest import checksum
 from intergroup_core.log.entry import MAX_PAYLOAD_BYTES, Kind
+from intergroup_core.log.range_order import RangeCut, RangeOrder
 from intergroup_core.log.reader import Piece, RangeReader
 from intergroup_core.log.received import BEHIND, received_chunk, received_gap, received_install
 from intergroup_core.log.writer import LogWriter
-from intergroup_core.wire.chunk import Chunk
 
 TRANSFER_VERSION = 1
 BLOCK_BYTES = 1 << 20
 """A block ends with the entry that reaches this."""
 MAX_BLOCK_BYTES = 2 * MAX_PAYLOAD_BYTES
 """More than a block can have, whatever its last entry; a larger one is refused unseen."""
-
-RangeCut = OrderCut | SourceCut
-"""A cut that means the same at every site; those of `uu` do not."""
 
 
 class Tag(IntEnum):
@@ -136,7 +133,7 @@ class RangeSink:
         self._expected = expected
         self._group_tag = group_tag(manifest.group)
         self._describer = Describer(start)
-        self._order = _Order(start)
+        self._order = RangeOrder(start)
         self._blocks = 0
         self._begun = self._broken = False
         self.described: Described | None = None
@@ -202,6 +199,7 @@ class RangeSink:
         if start.view not in (None, install.view.id):
             raise RangeMalformed(f"the range begins in view {start.view}, not in {install.view.id}; fetch it elsewhere")
         self._writer.carry(install)
+        self._order.carry(install)
         if isinstance(start, OrderCut):
             self._writer.stand_behind(start)
 
@@ -219,50 +217,6 @@ class RangeSink:
                 "fetch it from another one"
             )
         self.described = taken
-
-
-class _Order:
-    """What holds for every log of a service: that messages stand in its order, between the two cuts."""
-
-    def __init__(self, start: RangeCut) -> None:
-        self._before = start.seqs if isinstance(start, SourceCut) else {}
-        self._seqs: dict[MemberId, int] = {}
-        self._last = (start.timestamp, start.sender) if isinstance(start, OrderCut) else None
-
-    def data(self, chunk: Chunk) -> None:
-        if self._last is not None:
-            self._advance((chunk.first_timestamp, chunk.source), (chunk.last_timestamp, chunk.source))
-        elif chunk.first_seq <= self._seqs.get(chunk.source, self._before.get(chunk.source, 0)):
-            raise _out_of_order()
-        self._seqs[chunk.source] = chunk.last_seq
-
-    def view(self, install: Install) -> None:
-        view = install.view.id
-        if self._last is not None:
-            self._advance((view.start, view.leader), (view.start, view.leader))
-
-    def gap(self, behind: OrderCut) -> None:
-        """What follows may be ordered before what came."""
-        if self._last is not None:
-            if (behind.timestamp, behind.sender) > self._last:
-                raise _out_of_order()
-            self._last = (0, MemberId(0))
-
-    def end(self, stop: RangeCut) -> None:
-        if isinstance(stop, OrderCut):
-            if self._last is not None and self._last > (stop.timestamp, stop.sender):
-                raise _out_of_order()
-        elif any(last > stop.seqs.get(source, 0) for source, last in self._seqs.items()):
-            raise _out_of_order()
-
-    def _advance(self, first: tuple[int, MemberId], last: tuple[int, MemberId]) -> None:
-        if self._last is not None and first <= self._last:
-            raise _out_of_order()
-        self._last = last
-
-
-def _out_of_order() -> RangeMalformed:
-    return RangeMalformed("a range has something out of its order; fetch it again, or from another site")
 
 
 def _entries(block: bytes, number: int) -> list[Any]:

@@ -1,0 +1,123 @@
+"""A range of `rso` in one log: of each sender the seqs behind one cut and not behind the other, and the views between.
+
+A gap belongs to the view that follows it, and to every range of which it skipped something: by a cut behind it nobody
+can tell whether somebody heard of it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+
+from intergroup_core.errors import RangeUnavailable
+from intergroup_core.ids import MemberId
+from intergroup_core.log.cut import SourceCut
+from intergroup_core.log.entries import Entry
+from intergroup_core.log.entry import Kind
+from intergroup_core.log.lineage import within
+from intergroup_core.log.places import Piece
+from intergroup_core.log.skips import Skip
+from intergroup_core.log.sources import LogSources
+
+Spans = list[tuple[int, int]]
+
+
+def wanted_of(start: SourceCut, stop: SourceCut) -> dict[MemberId, tuple[int, int]]:
+    """Of each sender the seqs that lie between two cuts which name everybody: behind the first, not the second."""
+    lows = {source: start.seqs.get(source, 0) for source in stop.seqs}
+    return {source: (low, stop.seqs[source]) for source, low in lows.items() if stop.seqs[source] > low}
+
+
+class SourceRange:
+    """What one log gives between two cuts."""
+
+    def __init__(self, log: LogSources, start: SourceCut, stop: SourceCut) -> None:
+        lineage = log.lineage()
+        self._log = log
+        self._start, self._stop = start, stop
+        self._wanted = wanted_of(lineage.all_named(start), lineage.all_named(stop))
+        lost = lineage.lost_before(stop.view)
+        self._spans: dict[MemberId, Spans] = {
+            source: within(low, high, lost.get(source, [])) for source, (low, high) in self._wanted.items()
+        }
+
+    def pieces(self, *, check: bool) -> Iterator[Piece]:
+        log, wanted = self._log, self._wanted
+        views = self._views()
+        ends = [self._last_entry(source, last) for source, (_, last) in wanted.items()]
+        begins = [log.place_of_message(source, low + 1).entry for source, (low, _) in wanted.items()]
+        if log.first:
+            self._refuse_removed({source: low for source, (low, _) in wanted.items()})
+        if views[1] > views[0]:
+            begins.append(views[0])
+            ends.append(views[1] - 1)
+        crossed = [skip for skip in log.skips() if skip.is_crossed(*wanted.get(skip.source, (0, 0)))]
+        begins += [skip.first_gap for skip in crossed]
+        ends += [skip.last_gap for skip in crossed]
+        if not begins:
+            return
+        for entry in log.entries(min(begins), min(log.stop, max(ends) + 1), check=False):
+            header = entry.header
+            if header.kind == Kind.DATA:
+                found = self._of_data(entry)
+            elif header.carried or not (views[0] <= header.entry < views[1] or _has_skipped(entry, crossed)):
+                continue
+            else:
+                found = [Piece(entry, 0, header.messages)]
+            for piece in found:
+                if check:
+                    entry.check()
+                yield piece
+
+    def _views(self) -> tuple[int, int]:
+        """Behind the view of each of the cuts."""
+        log, start, stop = self._log, self._start, self._stop
+        return (
+            log.place_of_view(start.view).entry + 1 if start.view is not None else log.first,
+            log.place_of_view(stop.view).entry + 1 if stop.view is not None else log.first,
+        )
+
+    def _of_data(self, entry: Entry) -> list[Piece]:
+        header = entry.header
+        found = []
+        for low, high in self._spans.get(MemberId(header.source), ()):
+            if header.last_seq <= low or header.first_seq > high:
+                continue
+            piece = Piece(entry, 0, header.messages)
+            if header.first_seq <= low or header.last_seq > high:
+                run = entry.chunk().run
+                piece = Piece(entry, bisect_right(run.ends, low - run.seq), bisect_right(run.ends, high - run.seq))
+            if piece.first < piece.stop:
+                found.append(piece)
+        return found
+
+    def _last_entry(self, source: MemberId, last: int) -> int:
+        """Where a sender's messages up to a seq end; a complete log need not have one of that very seq."""
+        log = self._log
+        place = log.place_of_message(source, last)
+        if place.entry < log.stop:
+            return place.entry
+        if log.reach().seqs.get(source, 0) < last:
+            raise RangeUnavailable(f"{log.where} does not reach so far; wait, or fetch it from another site")
+        own = log.last_seqs().get(source)
+        return log.place_of_message(source, own).entry if own is not None else log.first
+
+    def _refuse_removed(self, lows: Mapping[MemberId, int]) -> None:
+        """In a log whose beginning was removed, a sender's first seq must follow at once."""
+        log = self._log
+        firsts = log.first_seqs()
+        after = log.manifest.after
+        stated = log.lineage().all_named(after).seqs if isinstance(after, SourceCut) else None
+        said = log.lineage().at(self._start.view).seqs
+        for source, low in lows.items():
+            first = firsts.get(source, 0)
+            follows = said.get(source) == low if stated is None else low >= stated.get(source, 0)
+            if first > low + 1 and not follows:
+                raise RangeUnavailable(
+                    f"{log.where} holds of {source:016x} what follows {first}, not {low}; read it at another site"
+                )
+
+
+def _has_skipped(entry: Entry, skips: list[Skip]) -> bool:
+    """Whether an entry is a gap that some of these go back to."""
+    return entry.kind is Kind.GAP and any(skip.first_gap <= entry.header.entry <= skip.last_gap for skip in skips)

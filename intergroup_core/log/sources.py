@@ -1,0 +1,67 @@
+"""What a log of `rso` has of each sender: from which seq to which, by its messages and by what its views say."""
+
+from __future__ import annotations
+
+from intergroup_core.ids import MemberId, ViewId
+from intergroup_core.log.cut import SourceCut
+from intergroup_core.log.log_lineage import LogLineage
+from intergroup_core.log.places import LogPlaces
+from intergroup_core.log.skips import Skip, skips_of
+
+
+class LogSources(LogPlaces):
+    """The log in one directory, with its senders."""
+
+    _skips: tuple[tuple[int, int], list[Skip]] | None = None
+    """As they were when the log held these entries."""
+    _lineage: LogLineage | None = None
+
+    def skips(self) -> list[Skip]:
+        """What gaps skipped, by sender."""
+        seen = (self.first, self.stop)
+        if self._skips is None or self._skips[0] != seen:
+            self._skips = seen, skips_of(self)
+        return self._skips[1]
+
+    def lineage(self) -> LogLineage:
+        """Its views, and what they say."""
+        if self._lineage is None or not self._lineage.follows(self):
+            self._lineage = LogLineage(self)
+            self._lineage.follows(self)
+        return self._lineage
+
+    def first_seqs(self) -> dict[MemberId, int]:
+        """The first seq of each sender that is here."""
+        firsts: dict[MemberId, int] = {}
+        for segment in self._segments:
+            for source, first, _ in segment.index.sources.tolist():
+                firsts.setdefault(MemberId(source), first)
+        return firsts
+
+    def last_seqs(self) -> dict[MemberId, int]:
+        """The last seq of each sender that is here."""
+        seqs: dict[MemberId, int] = {}
+        for segment in self._segments:
+            seqs |= {MemberId(source): last for source, _, last in segment.index.sources.tolist()}
+        return seqs
+
+    def own_reach(self) -> SourceCut:
+        """Behind everything that is here, with everybody named whom the log knows."""
+        return self.lineage().reached(self.last_seqs(), self._last_view())
+
+    def reach(self) -> SourceCut:
+        """The same with what was said of where the log begins and ends."""
+        lineage, manifest = self.lineage(), self.manifest
+        seqs = dict(self.own_reach().seqs)
+        for cut in (manifest.after, manifest.upto):
+            if isinstance(cut, SourceCut):
+                for source, seq in lineage.all_named(cut).seqs.items():
+                    seqs[source] = max(seq, seqs.get(source, 0))
+        return SourceCut(seqs, self._last_view())
+
+    def _last_view(self) -> ViewId | None:
+        places = [place for segment in self._segments[-1:] for place in segment.index.view_places()]
+        if places:
+            return places[-1].view
+        install = self.install_before(self.stop)
+        return install.view.id if install is not None else None
