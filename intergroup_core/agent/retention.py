@@ -44,7 +44,7 @@ class StreamRetention:
         limits = Limits(bytes=config.retention_bytes, age_ns=round(config.retention_s * 1e9))
         try:
             gone = removable(
-                writer.manifest.sealed,
+                writer.sealed,
                 limits=limits,
                 now=now(),
                 active_bytes=writer.active.totals.size,
@@ -54,7 +54,7 @@ class StreamRetention:
         except LogError as error:
             _log.error("the log in %s could not be cut back: %s", self._disk.where, error)
         # Only what a reader holds is worth waiting for: the rest goes by itself.
-        kept = writer.manifest.sealed
+        kept = writer.sealed
         held = floor is not None and bool(kept) and kept[0].stop > floor
         return held and writer.size > limits.bytes + config.segment_bytes
 
@@ -63,7 +63,7 @@ class StreamRetention:
         if self._done is None:
             return ()
         upto = self._done if floor is None else min(self._done, floor)
-        return tuple(itertools.takewhile(lambda segment: segment.stop <= upto, self._writer.manifest.sealed))
+        return tuple(itertools.takewhile(lambda segment: segment.stop <= upto, self._writer.sealed))
 
     def _done_entry(self, subscriptions: Sequence[Subscription]) -> int | None:
         """The entry below which all subscriptions are done; None where there are none, or one is not in this log."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from intergroup_core.effects import Gap, Install
-from intergroup_core.errors import LogDamaged, RangeUnavailable
+from intergroup_core.errors import LogDamaged, LogError, RangeUnavailable
 from intergroup_core.log.body import chunk_of, gap_of, install_of
 from intergroup_core.log.context import Context
 from intergroup_core.log.entry import EntryHeader, Kind, check_kind, header_at
@@ -100,13 +100,20 @@ class LogEntries:
 
     def refresh(self) -> None:
         """See what was appended, sealed and removed."""
-        for _ in range(LOOKS):
-            self._look()
+        for last in range(LOOKS, 0, -1):
+            try:
+                if self._look() and not self.damages:
+                    break
+            except LogError:
+                if last == 1 or read_manifest(self._disk) == self.manifest:
+                    raise
             # A segment may be removed between a look at the manifest and a look at the file.
-            if not self.damages or read_manifest(self._disk) == self.manifest:
+            if read_manifest(self._disk) == self.manifest:
                 break
 
-    def _look(self) -> None:
+    def _look(self) -> bool:
+        """Whether every file continues the one before it."""
+        whole = True
         self.manifest = manifest = read_manifest(self._disk)
         known = {segment.first: segment for segment in self._segments if segment.first not in self._scans}
         segments: list[OpenedSegment] = []
@@ -115,12 +122,14 @@ class LogEntries:
             segments.append(known.get(seal.first) or open_sealed(self._disk, manifest.log, seal, highest))
         for first in tail_segments(self._disk.names(), manifest):
             if first != (segments[-1].stop if segments else manifest.tail):
+                whole = False
                 break
             segments.append(self._look_through(first, segments[-1].index.totals.highest if segments else 0))
         self._segments = segments
         kept = {segment.first for segment in segments}
         self._scans = {first: scan for first, scan in self._scans.items() if first in kept and first >= manifest.tail}
         self._maps = {first: data for first, data in self._maps.items() if first in kept}
+        return whole
 
     def _look_through(self, first: int, highest: int) -> OpenedSegment:
         """A segment that is not listed yet, from where the last look ended."""

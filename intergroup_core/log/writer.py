@@ -92,10 +92,14 @@ class LogWriter:
         return len(self._unsettled)
 
     @property
+    def sealed(self) -> tuple[SealedSegment, ...]:
+        """Those that the manifest lists, and those that are still to be settled."""
+        return (*self._manifest.sealed, *(unsettled.segment for unsettled in self._unsettled))
+
+    @property
     def size(self) -> int:
         """In bytes, of all that is in the log."""
-        listed = sum(segment.size for segment in self._manifest.sealed)
-        return listed + sum(unsettled.segment.size for unsettled in self._unsettled) + self._segment.builder.size
+        return sum(segment.size for segment in self.sealed) + self._segment.builder.size
 
     @property
     def unsynced_bytes(self) -> int:
@@ -229,16 +233,28 @@ class LogWriter:
         return self.durable
 
     def remove(self, segments: tuple[SealedSegment, ...]) -> None:
-        """Forget the oldest sealed segments; the manifest first, so that a crash leaves files nobody asks for."""
+        """Forget the oldest sealed segments; the manifest first, so that a crash leaves files nobody asks for.
+
+        One that was not settled is never brought to the disk.
+        """
         self._refuse_while_syncing("remove segments")
-        if segments != self._manifest.sealed[: len(segments)]:
-            raise LocalProtocolError("only the oldest segments of the manifest can be removed")
+        sealed = self.sealed
+        if segments != sealed[: len(segments)]:
+            raise LocalProtocolError("only the oldest sealed segments can be removed")
         if not segments:
             return
         after = begins_behind(self._disk, self._manifest, segments)
-        manifest = replace(self._manifest.without(segments), after=after)
+        left = sealed[len(segments) :]
+        manifest = replace(
+            self._manifest,
+            first=left[0].first if left else self._segment.builder.first,
+            sealed=self._manifest.sealed[len(segments) :],
+            after=after,
+        )
         write_manifest(self._disk, manifest)
         self._manifest = manifest
+        while self._unsettled and self._unsettled[0].segment in segments:
+            self._unsettled.pop(0).file.close()
         there = set(self._disk.names())
         for segment in segments:
             for name in (segment_name(segment.first), index_name(segment.first)):

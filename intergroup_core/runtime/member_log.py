@@ -12,7 +12,7 @@ from intergroup_core.effects import Install
 from intergroup_core.errors import DiskFull, LogError
 from intergroup_core.log.cut import OrderCut
 from intergroup_core.log.sync import SyncJob
-from intergroup_core.log.writer import Durability, LogWriter
+from intergroup_core.log.writer import MAX_UNSETTLED, Durability, LogWriter
 from intergroup_core.runtime.inbox import Event
 from intergroup_core.wire.chunk import Chunk
 
@@ -20,6 +20,10 @@ _log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 0.5
 """How often a full disk is tried again."""
+SETTLE_SECONDS = 5.0
+"""How long sealed segments wait at `os` to be brought to the disk: what goes again before that need not go there."""
+MOST_UNSETTLED = MAX_UNSETTLED // 2
+"""Sealed segments that wait at most."""
 
 
 class LogWatcher(Protocol):
@@ -61,6 +65,7 @@ class MemberLog:
         """Entries of chunks that are not kept yet."""
         self._waiting: deque[Event] = deque()
         self._retry: asyncio.TimerHandle | None = None
+        self._settling: asyncio.TimerHandle | None = None
         self._syncing: asyncio.Future[None] | None = None
         self._kept = writer.appended
         self._closed = False
@@ -92,8 +97,10 @@ class MemberLog:
 
     def settle(self) -> int:
         """After a stimulus: how many more chunks are kept now."""
-        if self._durability is Durability.DISK or self.writer.unsettled:
+        if self._durability is Durability.DISK or self.writer.unsettled >= MOST_UNSETTLED:
             self._begin_sync()
+        elif self.writer.unsettled and self._settling is None:
+            self._settling = self._loop.call_later(SETTLE_SECONDS, self._settle_sealed)
         kept = self.writer.durable if self._durability is Durability.DISK else self.writer.flush(Durability.OS)
         if kept > self._kept:
             self._kept = kept
@@ -105,8 +112,9 @@ class MemberLog:
         if self._closed:
             return
         self._closed = True
-        if self._retry is not None:
-            self._retry.cancel()
+        for timer in (self._retry, self._settling):
+            if timer is not None:
+                timer.cancel()
         if self._syncing is None:
             self._finish()
 
@@ -156,6 +164,15 @@ class MemberLog:
             _log.warning("there is room again, and appending goes on")
             self._watcher.refused("")
         self.changed()
+
+    def _settle_sealed(self) -> None:
+        self._settling = None
+        if not self.writer.unsettled:
+            return
+        try:
+            self._begin_sync()
+        except LogError as error:
+            self.fail(error)
 
     def _begin_sync(self) -> None:
         if self._syncing is not None:

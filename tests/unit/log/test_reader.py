@@ -200,14 +200,21 @@ def test_a_range_whose_beginning_was_removed_is_an_error_and_never_fewer_rows() 
             rows_of(disk, cuts[before - 1], reader.head())
 
 
-def test_a_segment_that_is_removed_while_one_looks_is_not_damage(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("settled", "when"),
+    [(True, "the manifest was read"), (False, "the manifest was read"), (False, "the names were read")],
+)
+def test_a_segment_that_is_removed_while_one_looks_is_not_damage(
+    monkeypatch: pytest.MonkeyPatch, settled: bool, when: str
+) -> None:
     disk = SimDisk()
     log = a_log(disk, segment_bytes=600)
     for at in range(12):
         log.append(a_chunk(b"x", seq=1 + at, timestamp=START + 1 + at))
-    log.settle()
-    sealed = log.manifest.sealed
-    read = entries_module.read_manifest
+    if settled:
+        log.settle()
+    sealed = log.sealed
+    read, look = entries_module.read_manifest, entries_module.tail_segments
 
     def read_and_remove(looked_at: SimDisk) -> Manifest:
         manifest = read(looked_at)
@@ -215,6 +222,15 @@ def test_a_segment_that_is_removed_while_one_looks_is_not_damage(monkeypatch: py
         log.remove(sealed[:1])
         return manifest
 
-    monkeypatch.setattr(entries_module, "read_manifest", read_and_remove)
+    def look_and_remove(found: list[str], manifest: Manifest) -> list[int]:
+        firsts = look(found, manifest)
+        monkeypatch.setattr(entries_module, "tail_segments", look)
+        log.remove(sealed[:1])
+        return firsts
+
+    if when == "the manifest was read":
+        monkeypatch.setattr(entries_module, "read_manifest", read_and_remove)
+    else:
+        monkeypatch.setattr(entries_module, "tail_segments", look_and_remove)
     reader = LogReader(disk)
     assert (reader.damages, reader.first) == ((), sealed[1].first)

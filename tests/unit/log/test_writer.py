@@ -218,6 +218,38 @@ def test_the_oldest_segments_are_removed_manifest_first() -> None:
     assert log.append(a_chunk(b"next", seq=13, timestamp=START + 13)) == 12
 
 
+def test_segments_that_were_never_brought_to_the_disk_can_be_removed_too() -> None:
+    disk = SimDisk()
+    log = a_log(disk, segment_bytes=600)
+    for chunk in chunks(6):
+        log.append(chunk)
+    log.settle()
+    for chunk in chunks(18)[6:]:
+        log.append(chunk)
+    listed, sealed = log.manifest.sealed, log.sealed
+    assert listed == sealed[: len(listed)]
+    assert len(sealed) - len(listed) == log.unsettled > 2
+    whole = contents(LogReader(disk))
+
+    log.remove(sealed[: len(listed) + 1])
+    assert (log.manifest.sealed, log.manifest.first) == ((), sealed[len(listed) + 1].first)
+    assert log.unsettled == len(sealed) - len(listed) - 1
+    left = contents(LogReader(disk))
+    assert left == whole[-len(left) :]
+    log.settle()
+    assert log.manifest.sealed == sealed[len(listed) + 1 :]
+
+    log.remove(log.sealed)
+    assert log.append(a_chunk(b"next", seq=19, timestamp=START + 19)) == 18
+    log.close()
+    again = open_log(disk, segment_bytes=600)
+    assert again.report.damages == []
+    assert contents(LogReader(disk)) == [
+        *left[-(18 - sealed[-1].stop) :],
+        what_was_delivered(a_chunk(b"next", seq=19, timestamp=START + 19)),
+    ]
+
+
 def test_a_log_says_it_is_complete_only_when_it_is_durable() -> None:
     after, upto = OrderCut(START, A), OrderCut(START + 9, A)
     disk = SimDisk()
