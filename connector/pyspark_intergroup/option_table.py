@@ -180,7 +180,12 @@ SITE = _of(
         "can (`auto`).",
     ),
     ("fetchTimeout", "`30s`", "How long an executor tries to get a range before its task fails."),
-    ("logDir", "the agent's", "Directory for the logs of this query's groups; an absolute path."),
+    (
+        "logDir",
+        "the agent's",
+        "Directory, an absolute path, in which this query's agent must keep its logs: where it keeps them elsewhere, "
+        "the query is refused. Which directory an agent uses is said by `INTERGROUP_HOME` when it starts.",
+    ),
     ("retentionBytes", "`1g`", "Beyond this a log loses its oldest files, unless somebody connected reads them."),
     ("retentionTime", "`24h`", "Files of a log whose last entry is older go, with the same exception."),
     (
