@@ -18,7 +18,7 @@ from intergroup_core.client.lock import SiteLock
 from intergroup_core.client.member import ClientMember
 from intergroup_core.errors import ConfigError, DataLost
 from intergroup_core.ids import MemberId
-from intergroup_core.log.cut import OrderCut
+from intergroup_core.log.cut import OrderCut, SourceCut
 from pyspark_intergroup.limits import Limits
 from pyspark_intergroup.offsets import Offsets
 from pyspark_intergroup.options import ReadOptions
@@ -106,6 +106,31 @@ def test_what_is_sent_is_planned_and_read_once_and_in_order(there: Sites, delive
         for part in range(3):
             sender.send_many(numbered(100 * part, 100 * part + 100), "sent")
             assert query.values(100) == numbered(100 * part, 100 * part + 100)
+
+
+def test_in_rso_offsets_do_not_name_those_who_came_and_went(there: Sites) -> None:
+    group = a_group_name()
+    with (
+        a_sender(group, there.home("a"), "rso", name="host") as host,
+        a_query(there.home("b"), group, delivery="rso") as query,
+    ):
+        got: list[bytes] = []
+        for number in range(4):
+            with a_sender(group, there.home("a"), "rso", name=f"guest-{number}") as guest:
+                guest.send_many(numbered(10 * number, 10 * number + 5), "delivered")
+                host.send_many(numbered(10 * number + 5, 10 * number + 10), "delivered")
+                got += query.values(10)
+
+        def named() -> int:
+            query.batch() if query.planner.latest() != query.at else []
+            cut = query.at[group]
+            assert isinstance(cut, SourceCut)
+            return len(cut.seqs)
+
+        until(lambda: named() <= 1)
+        host.send_many(numbered(40, 45), "delivered")
+        got += query.values(5)
+        assert sorted(got, key=int) == numbered(0, 45)
 
 
 def test_a_limit_of_rows_is_kept_but_for_what_must_not_be_parted(there: Sites) -> None:
