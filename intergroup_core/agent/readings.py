@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 from intergroup_core.agent.history import Live
 from intergroup_core.agent.plannable import read_level_of
@@ -17,6 +19,8 @@ from intergroup_core.ids import Service, format_member
 from intergroup_core.log.cut import EntryCut
 from intergroup_core.log.cut_codec import cut_of_list, listed_cut
 
+T = TypeVar("T")
+
 MAX_READINGS = 1_000
 MAX_WAIT_SECONDS = 60.0
 """How long a question for news may stay open."""
@@ -28,6 +32,8 @@ class Readings:
     def __init__(self, streams: Streams) -> None:
         self._streams = streams
         self._readings: dict[int, tuple[Stream, Reading]] = {}
+        self._asking: dict[int, set[asyncio.Task[Any]]] = {}
+        """What is being looked for at other sites, for whom."""
 
     def close(self, number: int) -> int | None:
         """End a reader; up to where the log is kept, None where there is no such reader."""
@@ -35,6 +41,8 @@ class Readings:
             return None
         stream, reading = self._readings.pop(number)
         stream.end_reading(reading)
+        for task in self._asking.pop(number, ()):
+            task.cancel()
         return stream.log.kept
 
     def end(self) -> None:
@@ -112,15 +120,31 @@ class Readings:
                 return [[keeper.name, keeper.host, keeper.port, keeper.token] for keeper in (*own, *found)]
         raise ChannelBroken(f"a request for keepers is not understood: {body!r:.100}")
 
+    async def _while_read(self, number: int, question: Coroutine[Any, Any, T]) -> T:
+        """An answer that may take for ever, as long as there is somebody to hear it."""
+        task = asyncio.create_task(question)
+        asking = self._asking.setdefault(number, set())
+        asking.add(task)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            asker = asyncio.current_task()
+            if number in self._readings or (asker is not None and asker.cancelling()):
+                raise
+            raise LocalProtocolError("the reader that asked this was closed; open another one") from None
+        finally:
+            asking.discard(task)
+
     async def history(self, body: Any) -> Any:
         match body:
             case [int(number), where] if number in self._readings:
                 stream, reading = self._readings[number]
                 history = self._streams.history(stream)
-                cut = await history.earliest() if where == EARLIEST else cut_of_list(where)
+                earliest = where == EARLIEST
+                cut = await self._while_read(number, history.earliest()) if earliest else cut_of_list(where)
                 if cut is None or isinstance(cut, EntryCut):
                     return {"live": reading.entry}
-                step = await history.behind(cut)
+                step = await self._while_read(number, history.behind(cut))
                 if isinstance(step, Live):
                     return {"live": step.entry}
                 return {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from intergroup_core.effects import Install
@@ -42,6 +42,8 @@ class Lineage:
         self._steps: list[Install | _Skipped] = []
         self._numbers: dict[ViewId, int] = {}
         """Which step a view is."""
+        self._begin: Mapping[MemberId, int] = {}
+        """Where those stand that were gone before the first view, as far as that is known."""
         self._latest = Standings()
         self._known: dict[int, Standings] = {}
         self.returns: list[Return] = []
@@ -49,6 +51,16 @@ class Lineage:
     @property
     def views(self) -> list[ViewId]:
         return list(self._numbers)
+
+    def begin(self, cut: SourceCut, members: Collection[MemberId]) -> None:
+        """Where it begins, in a view with these members: of others that the cut names no view here speaks again."""
+        self._begin = {source: seq for source, seq in cut.seqs.items() if source not in members}
+        self._latest = self._nothing_said()
+
+    def _nothing_said(self) -> Standings:
+        standings = Standings()
+        standings.seqs |= self._begin
+        return standings
 
     def enter(self, install: Install) -> None:
         """The next view; one that is carried, or that two logs have, counts once, as the one says it that says more."""
@@ -69,6 +81,9 @@ class Lineage:
 
     def take(self, other: Lineage) -> None:
         """What another log goes on with."""
+        if not self._steps:
+            self._begin = other._begin
+            self._latest = self._nothing_said()
         for step in other._steps:
             if isinstance(step, Install):
                 self.enter(step)
@@ -88,7 +103,7 @@ class Lineage:
             latest.enter(step)
 
     def _follow_anew(self) -> None:
-        self._latest, self._known, self.returns = Standings(), {}, []
+        self._latest, self._known, self.returns = self._nothing_said(), {}, []
         self._follow(self._steps[: max(self._numbers.values()) + 1])
 
     # What a cut means
@@ -110,7 +125,7 @@ class Lineage:
 
     def _followed(self, number: int) -> Standings:
         before = max((each for each in self._known if each < number), default=None)
-        found = self._known[before].copy() if before is not None else Standings()
+        found = self._known[before].copy() if before is not None else self._nothing_said()
         for step in self._steps[0 if before is None else before + 1 : number + 1]:
             if isinstance(step, Install):
                 found.enter(step)

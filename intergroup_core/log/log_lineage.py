@@ -46,6 +46,9 @@ class LogLineage(Lineage):
             self.skip(_last_before(log, number))  # who reads over it is told; the rest stays readable
             return
         install = entry.install()
+        after = log.manifest.after
+        if number == self._first and isinstance(after, SourceCut) and after.view == install.view.id:
+            self.begin(after, install.view.members)
         self.enter(install)
         if not entry.header.carried:
             members = set(install.view.members)

@@ -149,7 +149,8 @@ class SourceStretch(Stretch[SourceCut]):
         assert isinstance(part, SourcePart)
         known = {source: first - 1 for source, first in part.first_seqs.items()} | self._places_of(part.begin, part)
         for source, last in self._end.seqs.items():
-            before = known.get(source)
+            # Of whom views say where it stands, but who has sent nothing here, nothing can be missing before that.
+            before = known.get(source, None if source in self._last else 0)
             if before is None or not self._begin.get(source, 0) <= before <= last:
                 return False
         return self._is_below_end(part.begin) and not self._skipped_some_of(part)

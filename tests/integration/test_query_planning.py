@@ -16,9 +16,9 @@ import pytest
 from intergroup_core.client.directories import site_directories
 from intergroup_core.client.lock import SiteLock
 from intergroup_core.client.member import ClientMember
-from intergroup_core.errors import DataLost
+from intergroup_core.errors import ConfigError, DataLost
 from intergroup_core.ids import MemberId
-from intergroup_core.log.cut import OrderCut
+from intergroup_core.log.cut import OrderCut, SourceCut
 from pyspark_intergroup.limits import Limits
 from pyspark_intergroup.offsets import Offsets
 from pyspark_intergroup.options import ReadOptions
@@ -106,6 +106,31 @@ def test_what_is_sent_is_planned_and_read_once_and_in_order(there: Sites, delive
         for part in range(3):
             sender.send_many(numbered(100 * part, 100 * part + 100), "sent")
             assert query.values(100) == numbered(100 * part, 100 * part + 100)
+
+
+def test_in_rso_offsets_do_not_name_those_who_came_and_went(there: Sites) -> None:
+    group = a_group_name()
+    with (
+        a_sender(group, there.home("a"), "rso", name="host") as host,
+        a_query(there.home("b"), group, delivery="rso") as query,
+    ):
+        got: list[bytes] = []
+        for number in range(4):
+            with a_sender(group, there.home("a"), "rso", name=f"guest-{number}") as guest:
+                guest.send_many(numbered(10 * number, 10 * number + 5), "delivered")
+                host.send_many(numbered(10 * number + 5, 10 * number + 10), "delivered")
+                got += query.values(10)
+
+        def named() -> int:
+            query.batch() if query.planner.latest() != query.at else []
+            cut = query.at[group]
+            assert isinstance(cut, SourceCut)
+            return len(cut.seqs)
+
+        until(lambda: named() <= 1)
+        host.send_many(numbered(40, 45), "delivered")
+        got += query.values(5)
+        assert sorted(got, key=int) == numbered(0, 45)
 
 
 def test_a_limit_of_rows_is_kept_but_for_what_must_not_be_parted(there: Sites) -> None:
@@ -229,6 +254,20 @@ def test_offsets_that_no_log_knows_are_data_lost_or_a_gap_row(there: Sites) -> N
             rows = query.batch()
             assert rows[0]["kind"] == "gap"
             assert [row["value"] for row in rows if row["kind"] == "data"] == numbered(0, 10)
+
+
+def test_logs_elsewhere_than_logdir_says_are_refused(there: Sites, tmp_path: Path) -> None:
+    group = a_group_name()
+    with a_sender(group, there.home("a")) as sender:
+        sender.send_many(numbered(0, 10), "delivered")
+        with a_query(there.home("b"), group, startingOffsets="earliest") as query:
+            query.values(10)
+            (planner,) = query.planner._groups.values()
+            logs = planner._connected().logs
+        with a_query(there.home("b"), group, startingOffsets="earliest", logDir=str(logs)) as query:
+            assert query.values(10) == numbered(0, 10)
+        with pytest.raises(ConfigError, match="logDir"), a_query(there.home("b"), group, logDir=str(tmp_path)) as query:
+            query.batch()
 
 
 def test_a_query_begins_at_a_time_or_a_view(there: Sites) -> None:
