@@ -16,7 +16,6 @@ from intergroup_core.config import Config
 from intergroup_core.errors import (
     AgentUnavailable,
     ChannelBroken,
-    ConfigError,
     DataLost,
     LocalProtocolError,
     LogError,
@@ -68,12 +67,10 @@ class GroupPlanner:
         home: str | None,
         level: str,
         fail_on_data_loss: bool,
-        log_dir: str | None = None,
     ) -> None:
         self.group, self.service = group, service
         self._config = config
         self._home = home
-        self._log_dir = log_dir
         self._level = level
         self._fail_on_data_loss = fail_on_data_loss
         self._client: PlanningClient | None = None
@@ -96,17 +93,7 @@ class GroupPlanner:
             self.close()
             self._client = PlanningClient(self.group, self.service, self._config, self._home, timeout=OPEN_SECONDS)
             self._reader, self._complete = None, False
-            self._check_log_dir(self._client.logs)
         return self._client
-
-    def _check_log_dir(self, there: Path) -> None:
-        """One agent keeps the logs of all queries of its site, and where to was settled when it started."""
-        if self._log_dir is not None and Path(self._log_dir).resolve() != Path(there).resolve():
-            self.close()
-            raise ConfigError(
-                f"logDir is {self._log_dir!r}, and the agent of group {self.group} keeps its logs in {there}; leave "
-                "logDir out, or name with agent the home of a site whose logs are there"
-            )
 
     def attempt(self, ask: Callable[[], T]) -> T | None:
         """What something answers; None where it cannot for now, and the next attempt begins with a new connection."""

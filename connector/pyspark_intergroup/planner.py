@@ -39,7 +39,6 @@ class Planner:
                 self._service,
                 options.config,
                 home=options.agent,
-                log_dir=options.log_dir,
                 level=options.read_level,
                 fail_on_data_loss=options.fail_on_data_loss,
             )

@@ -16,7 +16,7 @@ import pytest
 from intergroup_core.client.directories import site_directories
 from intergroup_core.client.lock import SiteLock
 from intergroup_core.client.member import ClientMember
-from intergroup_core.errors import ConfigError, DataLost
+from intergroup_core.errors import DataLost
 from intergroup_core.ids import MemberId
 from intergroup_core.log.cut import OrderCut, SourceCut
 from pyspark_intergroup.limits import Limits
@@ -254,20 +254,6 @@ def test_offsets_that_no_log_knows_are_data_lost_or_a_gap_row(there: Sites) -> N
             rows = query.batch()
             assert rows[0]["kind"] == "gap"
             assert [row["value"] for row in rows if row["kind"] == "data"] == numbered(0, 10)
-
-
-def test_logs_elsewhere_than_logdir_says_are_refused(there: Sites, tmp_path: Path) -> None:
-    group = a_group_name()
-    with a_sender(group, there.home("a")) as sender:
-        sender.send_many(numbered(0, 10), "delivered")
-        with a_query(there.home("b"), group, startingOffsets="earliest") as query:
-            query.values(10)
-            (planner,) = query.planner._groups.values()
-            logs = planner._connected().logs
-        with a_query(there.home("b"), group, startingOffsets="earliest", logDir=str(logs)) as query:
-            assert query.values(10) == numbered(0, 10)
-        with pytest.raises(ConfigError, match="logDir"), a_query(there.home("b"), group, logDir=str(tmp_path)) as query:
-            query.batch()
 
 
 def test_a_query_begins_at_a_time_or_a_view(there: Sites) -> None:
