@@ -63,6 +63,11 @@ class Bench:
         finally:
             sender.close()
 
+    def warm_up(self, group: str) -> None:
+        """The first queries of a JVM are slow, whatever they read: that must not count for the one that is first."""
+        self.progress("warming up")
+        self._rate(self.ready(group, ("value",)))
+
     def rates(self, group: str, columns: tuple[str, ...], *, cold: bool) -> list[Figure]:
         """Rows a second into a sink that drops them: of the group, of ready batches, of parquet files."""
         said = "value" if columns == ("value",) else "all columns"
@@ -213,6 +218,7 @@ def run_spark(*, batches: int, rows: int, cold: bool, idle_s: float, progress: P
         progress("sending")
         bench.fill("bench", messages=batches * 10, records=rows // 10)
         figures: list[Figure] = []
+        bench.warm_up("bench")
         for columns in (("value",), COLUMNS):
             figures += bench.rates("bench", columns, cold=False)
             if cold:
