@@ -15,7 +15,7 @@ from intergroup_core.log.stream import StreamReader
 from intergroup_core.sim.disk import SimDisk
 from tests.builders import START, A, B
 from tests.log_builders import LOG, a_chunk, a_gap, a_log, an_install
-from tests.unit.log.test_stream import a_part, content
+from tests.unit.log.stream_parts import a_part, content
 
 GUESTS = 1_000
 BOUND = 400

@@ -19,7 +19,7 @@ from intergroup_core.log.stream import StreamReader
 from intergroup_core.wire.chunk import Chunk
 from tests.builders import START, A, B, C
 from tests.log_builders import a_chunk, a_gap, an_install
-from tests.unit.log.test_stream import a_part, content, fetched
+from tests.unit.log.stream_parts import a_part, content, fetched
 from tests.unit.log.test_transfer import cuts_of
 
 OLD = an_install(A, B)

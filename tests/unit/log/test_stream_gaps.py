@@ -13,16 +13,8 @@ from intergroup_core.log.reader import LogReader
 from intergroup_core.log.stream import StreamReader
 from tests.builders import START, A, B
 from tests.log_builders import a_chunk, a_gap, an_install
-from tests.unit.log.test_stream import (
-    a_part,
-    content,
-    everything,
-    fetched,
-    first_life,
-    keeper_cut,
-    meanwhile,
-    second_life,
-)
+from tests.unit.log.stream_parts import a_part, content, everything, fetched
+from tests.unit.log.test_stream import first_life, keeper_cut, meanwhile, second_life
 from tests.unit.log.test_transfer import a_reader
 
 
