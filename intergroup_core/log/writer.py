@@ -238,19 +238,12 @@ class LogWriter:
         One that was not settled is never brought to the disk.
         """
         self._refuse_while_syncing("remove segments")
-        sealed = self.sealed
-        if segments != sealed[: len(segments)]:
+        if segments != self.sealed[: len(segments)]:
             raise LocalProtocolError("only the oldest sealed segments can be removed")
         if not segments:
             return
         after = begins_behind(self._disk, self._manifest, segments)
-        left = sealed[len(segments) :]
-        manifest = replace(
-            self._manifest,
-            first=left[0].first if left else self._segment.builder.first,
-            sealed=self._manifest.sealed[len(segments) :],
-            after=after,
-        )
+        manifest = replace(self._manifest.without(segments), first=segments[-1].stop, after=after)
         write_manifest(self._disk, manifest)
         self._manifest = manifest
         while self._unsettled and self._unsettled[0].segment in segments:

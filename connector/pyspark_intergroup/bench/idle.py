@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from intergroup_core.client.channel import Kind
 from intergroup_core.client.connection import Connection
+from intergroup_core.client.member import ClientMember
 from intergroup_core.errors import AgentUnavailable
 from pyspark_intergroup.bench.figure import PATIENCE_S, Figure
 
@@ -51,9 +52,7 @@ def idle_figures(bench: Bench, group: str, seconds: float) -> list[Figure]:
         with Connection.to_agent(bench.home, start=False) as agent:
             status = agent.request(Kind.STATUS)
         ours = _busy(query, seconds, others=(status["pid"],))
-        sender.send_many([b"%.6f" % time.time()], "sent")
-        if not arrived.wait(PATIENCE_S):
-            raise AgentUnavailable(f"a record sent to an idle query did not come within {PATIENCE_S:g} s")
+        send_the_time(sender, arrived)
     finally:
         query.stop()
         sender.close()
@@ -61,6 +60,13 @@ def idle_figures(bench: Bench, group: str, seconds: float) -> list[Figure]:
         Figure(name="an idle query, percent of a core", value=ours, unit="%", beside=ready),
         Figure(name="the first row after that", value=1_000 * found[0], unit="ms", beside=0.0),
     ]
+
+
+def send_the_time(sender: ClientMember, arrived: threading.Event) -> None:
+    """A record that says when it was sent; returns once a query has it."""
+    sender.send_many([b"%.6f" % time.time()], "sent")
+    if not arrived.wait(PATIENCE_S):
+        raise AgentUnavailable(f"a record of the benchmark did not come within {PATIENCE_S:g} s")
 
 
 def _busy(query: StreamingQuery, seconds: float, others: Iterable[int]) -> float:

@@ -24,7 +24,7 @@ from intergroup_core.errors import AgentUnavailable
 from intergroup_core.log.arrow import COLUMNS
 from pyspark_intergroup import register
 from pyspark_intergroup.bench.figure import PATIENCE_S, Figure
-from pyspark_intergroup.bench.idle import idle_figures
+from pyspark_intergroup.bench.idle import idle_figures, send_the_time
 from pyspark_intergroup.bench.ready import ReadySource
 from pyspark_intergroup.options import ReadOptions
 from pyspark_intergroup.planner import Planner
@@ -114,9 +114,7 @@ class Bench:
                 time.sleep(0.1)  # a query's first batch is no event that Python hears of
             for _ in range(count + SKIPPED):
                 arrived.clear()
-                sender.send_many([b"%.6f" % time.time()], "sent")
-                if not arrived.wait(PATIENCE_S):
-                    raise AgentUnavailable(f"a record of the benchmark did not come within {PATIENCE_S:g} s")
+                send_the_time(sender, arrived)
         finally:
             query.stop()
             sender.close()
