@@ -30,6 +30,7 @@ from intergroup_core.membership.states import State
 from intergroup_core.multicast.archive import Archive
 from intergroup_core.ports import Control, Distances
 from intergroup_core.timers import earliest
+from intergroup_core.transaction.ledger import Ledger
 from intergroup_core.wire.control import encode_control
 from intergroup_core.wire.fields import MAX_TEXT
 from intergroup_core.wire.header import MAX_STORED_BYTES
@@ -39,6 +40,7 @@ from intergroup_core.wire.membership import Farewell, MembershipMessage, Peer
 from intergroup_core.wire.messages import KeepAlive, Place, RepairRequest, Report
 from intergroup_core.wire.parse import Arrival, parse
 from intergroup_core.wire.run import Run
+from intergroup_core.wire.statements import Statement, encode_statement
 
 MILLISECOND = 1_000_000
 
@@ -71,6 +73,7 @@ class Endpoint(Observed):
         control: Control | None = None,
         logged: bool = False,
         archive: Archive | None = None,
+        ledger: bytes = b"",
     ) -> None:
         for what, text in (("name", name), ("site", site)):
             if len(text.encode()) > MAX_TEXT:
@@ -93,6 +96,9 @@ class Endpoint(Observed):
         self._site = site
         self._control = control
         self._record = record
+        self.ledger = Ledger()
+        """What ordered statements said so far."""
+        self.ledger.learn(ledger)
         self._undurable = Undurable() if logged and service is not Service.UU else None
         self._paths = PathMaker(
             tag=self._tag,
@@ -109,6 +115,7 @@ class Endpoint(Observed):
             undurable=self._undurable,
             archive=archive,
             recovered=recovered,
+            ledger=self.ledger,
         )
         self._told_counted = False
         self.beginning: Beginning | None = None
@@ -215,6 +222,7 @@ class Endpoint(Observed):
         self._told_counted = False
         if self._undurable is not None:
             self._undurable.forget()
+        self.ledger.forget()
         self._effects.append(Gap(reason, self.me, unsure))
         return Peer(self.me, self.name, self._site)
 
@@ -255,6 +263,15 @@ class Endpoint(Observed):
         """Records for the group: all are taken, or none and the error says why."""
         self._check_sending()
         self._outbox.offer(records)
+        return self._send_offered(now)
+
+    def declare(self, statement: Statement, now: Instant) -> list[Effect]:
+        """A statement for the other members, ordered as what is sent before and after it."""
+        self._check_sending()
+        self._outbox.offer_message(encode_statement(statement))
+        return self._send_offered(now)
+
+    def _send_offered(self, now: Instant) -> list[Effect]:
         if self._fixed is None:
             if self._membership is None:
                 self._start_membership(sender=True, now=now)

@@ -27,6 +27,8 @@ class Delivering(Incoming):
         while self.delivering:
             chunks = order.take()
             for chunk in chunks:
+                if self._ledger is not None and not chunk.change:
+                    self._ledger.deliver(chunk)
                 if chunk.change:
                     self._apply(chunk, now)
                     # What was held of a sender that came with it precedes the view that it goes with.

@@ -25,6 +25,7 @@ from intergroup_core.ids import Instant, MemberId, Service, Timestamp, timestamp
 from intergroup_core.multicast.archive import Archive
 from intergroup_core.multicast.reliable import ReliableMulticast
 from intergroup_core.ports import Control, Distances
+from intergroup_core.transaction.ledger import Ledger
 from intergroup_core.wire.control import encode_control
 from intergroup_core.wire.frames import FrameMaker
 from intergroup_core.wire.membership import Change
@@ -81,6 +82,7 @@ class Engines:
         recovered: Callable[[MemberId, int, int], None] | None = None,
         changed: Changed | None = None,
         held_back: HeldBack | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self.me, self.service, self.counters = me, service, counters
         self.members: tuple[MemberId, ...] = tuple(beginning.activations)
@@ -107,6 +109,7 @@ class Engines:
         self._chosen = chosen
         self._changed = changed
         self._held_back = held_back
+        self._ledger = ledger
         self._announced = 0
         points = dict(beginning.activations)
         followed = {source: point for source, point in points.items() if self._chooses(source)}

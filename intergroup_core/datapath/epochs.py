@@ -10,6 +10,7 @@ from intergroup_core.delivery.rso import ReliableSourceOrdered
 from intergroup_core.delivery.rto import ReliableTimestampOrdered
 from intergroup_core.ids import MAX_TIMESTAMP, Instant, MemberId, Timestamp
 from intergroup_core.multicast.reception import Reception
+from intergroup_core.wire.statements import Restated, encode_statement
 
 
 class Epochs(Outgoing):
@@ -230,3 +231,18 @@ class Epochs(Outgoing):
             promises[self.me] = min(promises[self.me], self.sender.promised)
         stamps = tuple((source, Timestamp(promise)) for source, promise in promises.items())
         return Timestamp(self.order.delivered), tuple(self.order.activations().items()), stamps
+
+    def stated(self) -> bytes:
+        """What a newcomer that starts there is to know of the statements before."""
+        return self._ledger.to_bytes() if self._ledger is not None else b""
+
+    def learn_stated(self, ledger: bytes) -> None:
+        """What was stated before this member's beginning."""
+        if self._ledger is not None:
+            self._ledger.learn(ledger)
+
+    def restate(self, now: Instant) -> None:
+        """Tell those who come from other views what was stated in this member's."""
+        known = self.stated()
+        if known and self._outbox is not None:
+            self._outbox.offer_message(encode_statement(Restated(known)))

@@ -16,6 +16,7 @@ from intergroup_core.effects import Effect
 from intergroup_core.ids import MemberId, Service
 from intergroup_core.multicast.archive import Archive
 from intergroup_core.ports import Control, Distances
+from intergroup_core.transaction.ledger import Ledger
 from intergroup_core.wire.frames import FrameMaker
 
 
@@ -39,6 +40,7 @@ class PathMaker:
         undurable: Undurable | None,
         archive: Archive | None,
         recovered: Callable[[MemberId, int, int], None] | None,
+        ledger: Ledger,
     ) -> None:
         self._tag = tag
         self._service = service
@@ -54,6 +56,7 @@ class PathMaker:
         self._undurable = undurable
         self._archive = archive
         self._recovered = recovered
+        self._ledger = ledger
 
     def frames(self, me: MemberId, view_tag: int) -> FrameMaker:
         """Makes the frames of an incarnation in an epoch."""
@@ -91,4 +94,5 @@ class PathMaker:
             recovered=self._recovered,
             changed=changed,
             held_back=held_back,
+            ledger=self._ledger,
         )

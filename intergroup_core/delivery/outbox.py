@@ -70,6 +70,16 @@ class _Block:
         return self._ends
 
 
+class _Whole:
+    """A message that is made already and is not bundled with others."""
+
+    __slots__ = ("payload", "records")
+
+    def __init__(self, payload: Payload, records: int) -> None:
+        self.payload = payload
+        self.records = records
+
+
 ROOM_FRACTION = 8
 """Who waits for room is told once an eighth of the queue is free, so that it is not woken for every message."""
 
@@ -80,7 +90,7 @@ class Outbox:
     def __init__(self, limit_bytes: int, max_message_bytes: int) -> None:
         self._limit = limit_bytes
         self._max_message = max_message_bytes
-        self._blocks: deque[_Block] = deque()
+        self._blocks: deque[_Block | _Whole] = deque()
         self.bytes = 0
         """Of records and their lengths."""
         self._refused = 0
@@ -92,7 +102,9 @@ class Outbox:
     @property
     def records(self) -> int:
         """Records that no message has taken."""
-        return sum(len(block.sizes) - block.start for block in self._blocks)
+        return sum(
+            block.records if isinstance(block, _Whole) else len(block.sizes) - block.start for block in self._blocks
+        )
 
     @property
     def free(self) -> int:
@@ -121,6 +133,11 @@ class Outbox:
         self._blocks.append(_Block(records, sizes, total))
         self.bytes += total
 
+    def offer_message(self, payload: Payload, records: int = 0) -> None:
+        """Take a message as it stands, whatever the room: it is the group's own and small."""
+        self._blocks.append(_Whole(payload, records))
+        self.bytes += len(payload)
+
     def has_room_again(self) -> bool:
         """Whether, for the first time since records were refused, there is room for as many, and not just barely."""
         if not self._refused or self.free < max(self._refused, self._limit // ROOM_FRACTION):
@@ -131,16 +148,25 @@ class Outbox:
     def first_payload_bytes(self) -> int:
         """The least payload the next message can have."""
         block = self._blocks[0]
+        if isinstance(block, _Whole):
+            return len(block.payload)
         return COUNT_BYTES + LENGTH_BYTES + int(block.sizes[block.start])
 
     def bundle(self, limit: int) -> tuple[Payload, int]:
         """The payload of the next message, of at least one record and else within a limit, and its records."""
+        first = self._blocks[0]
+        if isinstance(first, _Whole):
+            self._blocks.popleft()
+            self.bytes -= len(first.payload)
+            return first.payload, first.records
         room = max(limit, self.first_payload_bytes()) - COUNT_BYTES
         sizes: list[NDArray[np.int64]] = []
         parts: list[memoryview | bytes] = []
         count = 0
         while self._blocks:
             block = self._blocks[0]
+            if isinstance(block, _Whole):
+                break
             if parts and room < limit // 2 and not block.fits(room):
                 break  # cutting a block costs a copy of all that is bundled; a message half full is large enough
             before = block.taken

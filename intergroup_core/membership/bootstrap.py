@@ -142,5 +142,6 @@ class Sponsor:
                 departed=tuple(sorted(standing.path.departed.items())),
                 primary=standing.quorum.agreed,
                 number=standing.quorum.number,
+                ledger=standing.path.stated(),
             )
         )

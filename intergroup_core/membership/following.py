@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from intergroup_core.ids import Instant, MemberId
+from intergroup_core.ids import Instant, MemberId, ViewId
 from intergroup_core.membership.bootstrap import Newcomer
 from intergroup_core.membership.repairing import Repairing
 from intergroup_core.membership.states import Foreign, State
@@ -24,7 +24,8 @@ class Following(Repairing):
             return
         ends_mine = any(cut.epoch == standing.epoch for cut in change.cuts)
         if self.state is State.BOOTSTRAP:
-            if not change.again and change.view.start >= self._floor:
+            # Of one that goes on from others only a sponsor can tell what was stated in those.
+            if not change.again and not change.cuts and change.view.start >= self._floor:
                 self._start_afresh(change, now)
             elif self._newcomer is not None:
                 self._newcomer.hurry(now)
@@ -116,7 +117,15 @@ class Following(Repairing):
         sender = mine in activations
         if not sender and mine in before:  # it went; one that has only asked to be a sender asks again
             self._wants_to_send = self._has_unsent() and self._leaving is None
+        if sender and self._speaks_for_its_view(change, old):
+            standing.path.restate(now)
         self._settled(State.SENDER if sender else State.RECEIVER, "installed", now)
+
+    def _speaks_for_its_view(self, change: MembershipChange, old: ViewId | None) -> bool:
+        """Whether others come from elsewhere, and this member is the first of those who come from its view."""
+        mine = self.standing.me.id
+        together = [entry.peer.id for entry in change.entries if old is not None and entry.old == old] or [mine]
+        return len(together) < len(change.entries) and min(together) == mine
 
     def _strangers_left_out(self, change: MembershipChange, before: frozenset[MemberId]) -> list[MemberId]:
         """Those that this repair was meant to bring in and that said nothing: not again for a while (M9)."""

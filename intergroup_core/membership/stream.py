@@ -101,6 +101,15 @@ class Stream(Protocol):
     def sponsored(self) -> tuple[Timestamp, tuple[tuple[MemberId, int], ...], tuple[tuple[MemberId, Timestamp], ...]]:
         """Where a newcomer may start."""
 
+    def stated(self) -> bytes:
+        """What a newcomer that starts there is to know of the statements before."""
+
+    def learn_stated(self, ledger: bytes) -> None:
+        """What was stated before this member's beginning."""
+
+    def restate(self, now: Instant) -> None:
+        """Tell those who come from other views what was stated in this member's."""
+
     def pin(self, member: MemberId, until: int) -> None:
         """Acknowledge no further for a newcomer's sake."""
 

@@ -217,7 +217,8 @@ class SimMember:
         chunk = effect.chunk
         for message in chunk.messages():
             # Taking records apart is slow and its own code: every so often is enough.
-            whole = message.payload.tobytes() if message.seq % READ_EVERY else payload_of(message.records())
+            read = message.batch() if message.seq % READ_EVERY == 0 else None
+            whole = message.payload.tobytes() if read is None else payload_of(read.to_list())
             events.append(kind(now, me, message.source, message.seq, message.timestamp, digest_of(whole)))
         if kind is Ordered:
             return

@@ -12,6 +12,7 @@ from intergroup_core.sim.trace import Promised, Sent, Trace, digest_of, payload_
 from intergroup_core.wire.control import decode_control
 from intergroup_core.wire.header import HEADER, Flag, FrameType
 from intergroup_core.wire.messages import RepairRequest
+from intergroup_core.wire.records import MAX_RECORDS
 
 Frame = tuple[MemberId, int]
 """A frame's source and seq."""
@@ -22,15 +23,21 @@ MAX_RANGE = 100_000
 class _Outgoing:
     """What one sender's application handed over and the message its frames are in the middle of."""
 
-    __slots__ = ("count", "first_seq", "first_timestamp", "records", "unsure")
+    __slots__ = ("count", "first_seq", "first_timestamp", "records", "statement", "unsure")
 
     def __init__(self) -> None:
         self.records: deque[bytes] = deque()
         self.first_seq = 0
         self.first_timestamp = 0
         self.count = 0
+        self.statement = bytearray()
+        """Of a message that no application handed over, what has gone out."""
         self.unsure = False
         """Whether some of the records may have been dropped, at a gap."""
+
+    def taken(self) -> list[bytes]:
+        """The records of the message that is going out."""
+        return [self.records.popleft() for _ in range(min(self.count, len(self.records)))]
 
     def resume(self, payload: bytes) -> None:
         """Let go of records that were dropped: what is sent now begins with this."""
@@ -120,12 +127,13 @@ class WireTap:
         if fragment == 0:
             outgoing.first_seq, outgoing.first_timestamp = seq, timestamp
             outgoing.count = int.from_bytes(frame[HEADER_BYTES : HEADER_BYTES + 4], "little")
-            if outgoing.unsure:
+            outgoing.statement.clear()
+            if outgoing.unsure and outgoing.count <= MAX_RECORDS:
                 outgoing.resume(bytes(frame[HEADER_BYTES : HEADER_BYTES + length]))
+        if outgoing.count > MAX_RECORDS:
+            outgoing.statement += frame[HEADER_BYTES : HEADER_BYTES + length]
         if flags & Flag.LAST:
-            waiting = outgoing.records
-            records = [waiting.popleft() for _ in range(min(outgoing.count, len(waiting)))]
-            digest = digest_of(payload_of(records))
+            digest = digest_of(bytes(outgoing.statement) or payload_of(outgoing.taken()))
             self._trace.events.append(
                 Sent(at, member, outgoing.first_seq, seq, outgoing.first_timestamp, timestamp, digest)
             )

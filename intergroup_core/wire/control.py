@@ -16,6 +16,7 @@ from intergroup_core.wire.fields import (
     array,
     first_seq,
     integer,
+    ledger,
     many,
     member,
     octets,
@@ -104,6 +105,7 @@ _BODIES: dict[FrameType, tuple[type[MembershipMessage], tuple[Decoder, ...]]] = 
             many(position),
             truth,
             serial,
+            ledger,
         ),
     ),
     FrameType.ADD_REQUEST: (AddRequest, (text, text, member, view_id, first_seq, timestamp)),
@@ -142,6 +144,8 @@ def encode_control(message: ControlMessage) -> tuple[FrameType, bytes]:
         return FrameType.REPORT, msgpack.packb(report)
     kind = type(message)
     body = [_plain(getattr(message, name)) for name in _NAMES[kind]]
+    if isinstance(message, Sponsorship) and not message.ledger:
+        body.pop()
     return _FRAME_TYPES[kind], msgpack.packb(body)
 
 
@@ -163,6 +167,8 @@ def decode_control(kind: FrameType, sender: MemberId, view_tag: int, body: bytes
         if kind is FrameType.REPORT:
             return _decode_report(sender, view_tag, fields)
         cls, decoders = _BODIES[kind]
+        if cls is Sponsorship and len(array(fields)) == len(decoders) - 1:
+            fields.append(b"")
         values = array(fields, len(decoders))
         decoded = {name: decode(value) for name, decode, value in zip(_NAMES[cls], decoders, values, strict=True)}
         return cls(member=sender, **decoded)

@@ -16,6 +16,8 @@ MAX_TEXT = 64
 """Bytes of a name, a site or a reason."""
 MAX_RECORD = 16_384
 """Bytes of a quorum record."""
+MAX_LEDGER = 40_960
+"""Bytes of what a newcomer is told of a group."""
 _MAX_MEMBER = (1 << 64) - 1
 _SIGNED = 1 << 62
 
@@ -77,6 +79,12 @@ def text(value: Any) -> str:
 
 def octets(value: Any) -> bytes:
     if type(value) is not bytes or len(value) > MAX_RECORD:
+        raise BadBody
+    return value
+
+
+def ledger(value: Any) -> bytes:
+    if type(value) is not bytes or len(value) > MAX_LEDGER:
         raise BadBody
     return value
 

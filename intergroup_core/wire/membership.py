@@ -77,6 +77,8 @@ class Sponsorship:
     """Whether the view has the quorum (M11)."""
     number: int
     """Of the view, for quorums."""
+    ledger: bytes = b""
+    """What ordered statements said before its place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -75,6 +75,17 @@ class AStream:
         self.before: tuple[int, ...] = ()
         self.held_until = 0
         self.ends: dict[MemberId, int] = dict.fromkeys(members, 0)
+        self.ledger = b""
+        self.restated = 0
+
+    def stated(self) -> bytes:
+        return self.ledger
+
+    def learn_stated(self, ledger: bytes) -> None:
+        self.ledger = ledger
+
+    def restate(self, now: Instant) -> None:
+        self.restated += 1
 
     def halt(self) -> None:
         self.halted = True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from intergroup_core.effects import Departure, Install, Left
@@ -122,9 +124,15 @@ def test_a_newcomer_that_is_not_named_waits_for_a_sponsor() -> None:
 
 def test_a_receiver_that_is_still_looking_starts_at_a_view_that_begins() -> None:
     process = a_newcomer(R)
-    process.hears(a_next_view(B, C))
+    process.hears(replace(a_next_view(B, C), cuts=()))
     assert process.state == "receiver"
     assert process.view.id == NEXT
+
+
+def test_one_that_is_still_looking_asks_a_sponsor_what_was_stated_before_a_view_that_goes_on_from_another() -> None:
+    process = a_newcomer(R)
+    process.hears(a_next_view(B, C))
+    assert process.state == "bootstrap"
 
 
 def test_one_that_is_still_looking_does_not_start_at_a_view_that_began_long_ago() -> None:

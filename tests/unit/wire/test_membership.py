@@ -89,6 +89,7 @@ messages = st.one_of(
         departed=some(st.tuples(members, seqs)),
         primary=st.booleans(),
         number=seqs,
+        ledger=st.binary(max_size=100),
     ),
     st.builds(
         AddRequest,
