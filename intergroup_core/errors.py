@@ -66,6 +66,10 @@ class MemberEnded(IntergroupError):
     """The member is out of its group although nobody asked it to leave."""
 
 
+class AckUnreached(IntergroupError):
+    """Fewer sites have what was sent than its sender asked for; it is not known to be lost."""
+
+
 class StateUnavailable(IntergroupError):
     """What a member must remember cannot be read or written."""
 

@@ -33,6 +33,9 @@ class LogConfig:
     reader_bytes: Annotated[int, Between(65_536, 1e12)] = 16_000_000
     """How far behind a reader may be before it blocks or skips."""
 
+    holder_expiry_s: Annotated[float, Between(1, 3e8)] = 86_400.0
+    """For how long a site whose log others rely on still counts for `majority` after it was heard last."""
+
     def __post_init__(self) -> None:
         check("log", self)
         if self.directory and not self.directory.startswith("/"):
@@ -51,6 +54,8 @@ class AgentConfig:
     """An agent that nobody has used for so long leaves its groups and ends; its logs stay."""
     linger_s: Annotated[float, Between(0, 1e9)] = 0.0
     """How long a member stays in its group after the last client that used it has gone."""
+    ack_timeout_s: Annotated[float, Between(0.001, 1e6)] = 30.0
+    """How long what is sent may take to reach the level of acknowledgment that its sender waits for."""
     advertise: str = ""
     """Address at which other sites reach this one's logs, where that is not its interface's own."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from intergroup_core.agent.keepers import Keepers
-from intergroup_core.agent.plannable import ReadLevel
+from intergroup_core.agent.levels import LOCAL
 from intergroup_core.agent.stream import Stream
 from intergroup_core.client.fetching import Held, Keeper, KeeperConnection, keeper_connection
 from intergroup_core.errors import IntergroupError, RangeUnavailable
@@ -172,7 +172,7 @@ class History:
         touched = any(here.get(source, 0) >= first for source, first in firsts.items())
         if not touched and begin.view in (None, *views[:1]):
             return Live(live.first, cut)
-        kept = self._stream.head(ReadLevel.LOCAL)
+        kept = self._stream.head(LOCAL)
         entry = self._stream.log.kept
         assert isinstance(kept, SourceCut)
         there = lineage.all_named(kept).seqs

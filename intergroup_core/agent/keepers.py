@@ -9,6 +9,7 @@ from random import SystemRandom
 
 from intergroup_core.agent.entrance import Entrance
 from intergroup_core.agent.range_server import RangeServer, may_listen
+from intergroup_core.agent.witnesses import Witnesses
 from intergroup_core.client.fetching import Keeper
 from intergroup_core.config import Config
 from intergroup_core.errors import NetworkUnavailable
@@ -16,7 +17,7 @@ from intergroup_core.ids import Service, SiteId, Timestamp, group_tag
 from intergroup_core.runtime.interfaces import resolve_interface
 from intergroup_core.runtime.keeper_socket import KeeperSocket
 from intergroup_core.runtime.stream_store import StreamStore
-from intergroup_core.wire.keeping import KeeperAnswer, KeeperCommit, KeeperQuery
+from intergroup_core.wire.keeping import HoldingQuery, KeeperAnswer, KeeperCommit, KeeperQuery
 
 _log = logging.getLogger(__name__)
 
@@ -28,11 +29,12 @@ ASK_SECONDS = 0.1
 class Keepers:
     """One socket and one listener for each interface that members of this site use."""
 
-    def __init__(self, name: str, store: StreamStore, entrance: Entrance, advertise: str = "") -> None:
+    def __init__(self, name: str, key: int, store: StreamStore, entrance: Entrance, advertise: str = "") -> None:
         self._name = name
         self._store = store
         self._advertise = advertise
         self._me = SiteId(SystemRandom().randrange(1, 1 << 64))
+        self.witnesses = Witnesses(self._me, key)
         self._entrance = entrance
         self._groups: dict[int, str] = {}
         self._sockets: dict[str, KeeperSocket] = {}
@@ -60,6 +62,8 @@ class Keepers:
             asked=lambda query: self._asked(query, address),
             told=self._told,
             committed=self._committed,
+            held=self.witnesses.asked,
+            holds=self.witnesses.told,
         )
         if not may_listen(address):
             _log.warning("%s is a public address: logs are not served there without security", address)
@@ -98,6 +102,11 @@ class Keepers:
         )
         for opened in self._sockets.values():
             opened.commit(commit)
+
+    def ask_held(self, query: HoldingQuery) -> None:
+        """Ask what other sites have of a group, wherever members of this one are."""
+        for opened in self._sockets.values():
+            opened.ask_held(query)
 
     async def close(self) -> None:
         for opened in self._sockets.values():

@@ -39,6 +39,7 @@ class Members:
         sender: bool,
         log: MemberLog | None = None,
         archive: LogArchive | None = None,
+        ledger: bytes = b"",
         on_closed: Callable[[], None] | None = None,
     ) -> Member:
         """A site speaks for one member of a group in the hierarchy; a second one there speaks for itself."""
@@ -71,6 +72,7 @@ class Members:
                 on_closed=closed,
                 log=log,
                 archive=archive,
+                ledger=ledger,
             )
         except BaseException:
             if own:

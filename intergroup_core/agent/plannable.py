@@ -3,40 +3,27 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
-from enum import Enum
+from collections.abc import Callable, Mapping
+from copy import copy, deepcopy
 from types import MappingProxyType
 from typing import NamedTuple
 
+from intergroup_core.agent.levels import LOCAL, STABLE, Wanted
 from intergroup_core.effects import Gap, Install
-from intergroup_core.errors import ConfigError
 from intergroup_core.ids import COUNTER_BITS, MemberId, Service, ViewId
 from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
 from intergroup_core.log.standings import Passed
 from intergroup_core.runtime.inbox import Event
 from intergroup_core.wire.chunk import Chunk
+from intergroup_core.wire.keeping import MAX_SPANS, Span
 
-LEVELS_TO_COME = ("k:N", "majority")
+MAX_TAIL = 4_096
+"""Entries kept in mind for readers who come later and want so many sites to have them; older ones count as held."""
+MAX_WAITING = 65_536
+"""Entries that may wait for sites at a level that counts these; beyond it nobody asks for that level any more."""
 
-
-class ReadLevel(Enum):
-    """Who must have something before a reader hears that it may be planned."""
-
-    LOCAL = "local"
-    """This site."""
-    STABLE = "stable"
-    """Every sender of the view and every live site with a log: no later repair can fall behind it."""
-
-
-def read_level_of(level: object) -> ReadLevel:
-    try:
-        return ReadLevel(level)
-    except ValueError:
-        allowed = " or ".join(each.value for each in ReadLevel)
-        raise ConfigError(
-            f"read_level is {level!r:.40}; it must be {allowed} for now: {' and '.join(LEVELS_TO_COME)} need what "
-            "single sites say of their logs, which is not built yet"
-        ) from None
+Has = Callable[[MemberId, int, int], bool]
+"""Whether enough sites have a sender's message, by its seq and timestamp."""
 
 
 class Mark(NamedTuple):
@@ -84,8 +71,15 @@ class Head:
     def appended(self, mark: Mark) -> None:
         self._waiting.append(mark)
 
-    def advance(self, kept: int, upto: int | None) -> None:
-        """Entries below are kept; with a timestamp only what is at or below that counts."""
+    def copy(self) -> Head:
+        """Another one that stands here and has the same before it."""
+        other = copy(self)
+        other._waiting = deque(self._waiting)
+        other._passed = deepcopy(self._passed)
+        return other
+
+    def advance(self, kept: int, upto: int | None, has: Has | None = None) -> None:
+        """Entries below are kept; of these what is at or below a timestamp counts, and what enough sites have."""
         if upto is not None and self._orderly:
             # Of the microsecond it lies in there may be more to come.
             upto = (upto >> COUNTER_BITS << COUNTER_BITS) - 1
@@ -93,14 +87,34 @@ class Head:
             mark = self._waiting[0]
             if mark.entry >= kept or (upto is not None and mark.timestamp > upto):
                 break
-            self._waiting.popleft()
-            self._entry = mark.entry + 1
-            self._order = mark.order or self._order
-            if self._service is Service.RSO:
-                self._pass(mark)
-            if not self._is_followed_within(mark.timestamp):
-                self._whole = self._order
+            if has is not None and mark.source is not None and not has(mark.source, mark.seq, mark.timestamp):
+                break
+            self._enter(self._waiting.popleft())
         self._upto = upto if upto is not None else self._upto
+
+    def shorten(self, most: int) -> None:
+        """Let the oldest count without being asked for, so that no more wait."""
+        while len(self._waiting) > most:
+            self._enter(self._waiting.popleft())
+
+    def _enter(self, mark: Mark) -> None:
+        self._entry = mark.entry + 1
+        self._order = mark.order or self._order
+        if self._service is Service.RSO:
+            self._pass(mark)
+        if not self._is_followed_within(mark.timestamp):
+            self._whole = self._order
+
+    def spans(self, kept: int) -> list[Span]:
+        """What waits and is kept here, of each sender from its first to its last message."""
+        found: dict[MemberId, tuple[int, int]] = {}
+        for mark in self._waiting:
+            if mark.entry >= kept:
+                break
+            if mark.source is not None and (mark.source in found or len(found) < MAX_SPANS):
+                first, _ = found.get(mark.source, (mark.seq, mark.seq))
+                found[mark.source] = first, mark.seq
+        return [(source, first, last) for source, (first, last) in found.items()]
 
     def _pass(self, mark: Mark) -> None:
         self._passed.begin(mark.before)
@@ -117,8 +131,9 @@ class Head:
         return bool(self._waiting) and self._waiting[0].first >> COUNTER_BITS <= timestamp >> COUNTER_BITS
 
     @property
-    def waits(self) -> bool:
-        return bool(self._waiting)
+    def waits(self) -> int:
+        """How many entries do not count yet."""
+        return len(self._waiting)
 
     @property
     def upto(self) -> int:
@@ -142,10 +157,13 @@ class Head:
 
 
 class Heads:
-    """The head of one stream at every level."""
+    """The head of one stream at every level that somebody asks for."""
 
     def __init__(self, service: Service, log: int) -> None:
-        self._heads = {level: Head(service, log) for level in ReadLevel}
+        self._heads = {LOCAL: Head(service, log), STABLE: Head(service, log)}
+        self._counted: dict[Wanted, Head] = {}
+        self._tail = Head(service, log)
+        """Where heads begin that count sites."""
         self._service = service
         self._view: ViewId | None = None
 
@@ -159,23 +177,44 @@ class Heads:
         mark = self._mark(entry, event, behind)
         if before is not None:
             mark = mark._replace(before={source: seq for source, seq in before.seqs.items() if seq > 0})
-        for head in self._heads.values():
+        for head in (*self._heads.values(), self._tail, *self._counted.values()):
             head.appended(mark)
+        self._tail.shorten(MAX_TAIL)
+        for level in [level for level, head in self._counted.items() if head.waits > MAX_WAITING]:
+            del self._counted[level]
 
     def advance(self, kept: int, frontier: Frontier) -> None:
-        self._heads[ReadLevel.LOCAL].advance(kept, frontier.here if self._service is Service.RTO else None)
+        self._heads[LOCAL].advance(kept, self._local(frontier))
         # What uu delivers nobody acknowledges: it is there, or it is not.
-        self._heads[ReadLevel.STABLE].advance(kept, frontier.everywhere if self._service is not Service.UU else None)
+        self._heads[STABLE].advance(kept, frontier.everywhere if self._service is not Service.UU else None)
 
-    def cut(self, level: ReadLevel) -> Cut | None:
-        return self._heads[level].cut
+    def count(self, level: Wanted, kept: int, frontier: Frontier, has: Has) -> None:
+        """Go on at a level that counts sites, as far as enough of them have everything."""
+        self._head(level).advance(kept, self._local(frontier), has)
 
-    def upto(self, level: ReadLevel) -> int:
-        return self._heads[level].upto
+    def _local(self, frontier: Frontier) -> int | None:
+        return frontier.here if self._service is Service.RTO else None
 
-    def waits(self, level: ReadLevel) -> bool:
+    def _head(self, level: Wanted) -> Head:
+        if not level.counts_sites:
+            return self._heads[level]
+        if level not in self._counted:
+            self._counted[level] = self._tail.copy()
+        return self._counted[level]
+
+    def spans(self, level: Wanted, kept: int) -> list[Span]:
+        """What sites must have for the head to go on at a level."""
+        return self._head(level).spans(kept)
+
+    def cut(self, level: Wanted) -> Cut | None:
+        return self._head(level).cut
+
+    def upto(self, level: Wanted) -> int:
+        return self._head(level).upto
+
+    def waits(self, level: Wanted) -> bool:
         """Whether there is something that does not count at a level yet."""
-        return self._heads[level].waits
+        return self._head(level).waits > 0
 
     def _mark(self, entry: int, event: Event, behind: OrderCut | None) -> Mark:
         match event:

@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from intergroup_core.agent.history import Live
-from intergroup_core.agent.plannable import read_level_of
+from intergroup_core.agent.levels import read_level_of
 from intergroup_core.agent.reading import Reading
 from intergroup_core.agent.requests import slow_reader_of
 from intergroup_core.agent.stream import Stream

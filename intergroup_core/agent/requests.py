@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from intergroup_core.agent.levels import Wanted, ack_of
 from intergroup_core.agent.reading import SlowReader
-from intergroup_core.agent.sending import Ack
 from intergroup_core.client.names import checked_name, service_of
 from intergroup_core.config import Config
 from intergroup_core.errors import ChannelBroken, ConfigError
 from intergroup_core.ids import Service
 from intergroup_core.wire.records import RecordBatch
+
+MAX_SECONDS = 1e6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +36,9 @@ class SendRequest:
 
     handle: int
     records: RecordBatch
-    ack: Ack
+    ack: Wanted
+    seconds: float | None
+    """How long that may take, where the client says so."""
 
 
 def open_request(body: Any) -> OpenRequest:
@@ -55,21 +59,23 @@ def open_request(body: Any) -> OpenRequest:
 
 def send_request(body: Any) -> SendRequest:
     match body:
-        case [int(handle), bytes(sizes), bytes(data), str(ack)] if len(sizes) % 4 == 0:
+        case [int(handle), bytes(sizes), bytes(data), str(ack), *limit] if len(sizes) % 4 == 0:
             offsets = np.zeros(len(sizes) // 4 + 1, dtype=np.int64)
             np.cumsum(np.frombuffer(sizes, dtype="<u4"), out=offsets[1:], dtype=np.int64)
             if offsets[-1] == len(data):
                 records = RecordBatch(offsets, np.frombuffer(data, dtype=np.uint8))
-                return SendRequest(handle=handle, records=records, ack=ack_of(ack))
+                return SendRequest(handle=handle, records=records, ack=ack_of(ack), seconds=seconds_of(limit))
     raise ChannelBroken("what came to be sent is no list of records")
 
 
-def ack_of(level: Any) -> Ack:
-    try:
-        return Ack(level)
-    except ValueError:
-        allowed = ", ".join(ack.value for ack in Ack)
-        raise ConfigError(f"ack is {level!r:.40}; it must be one of {allowed}") from None
+def seconds_of(limit: Any) -> float | None:
+    """How long an acknowledgment may take: nothing, or a number that ends a request."""
+    match limit:
+        case [] | [None]:
+            return None
+        case [int() | float() as seconds] if 0 < seconds < MAX_SECONDS:
+            return float(seconds)
+    raise ConfigError(f"ack_timeout is {limit!r:.60}; it must be a number of seconds above 0")
 
 
 def slow_reader_of(policy: Any) -> SlowReader:

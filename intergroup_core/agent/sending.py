@@ -5,24 +5,35 @@ from __future__ import annotations
 import asyncio
 from bisect import insort
 from collections import deque
-from enum import Enum
+from itertools import dropwhile
+from typing import NamedTuple
 
 from intergroup_core.delivery.outbox import Records
 from intergroup_core.errors import MemberEnded
 from intergroup_core.log.body import stated_records
 from intergroup_core.runtime.member import Member
 from intergroup_core.wire.chunk import Chunk
+from intergroup_core.wire.keeping import Span
+
+MAX_MARKS = 8_192
+"""Own messages that came back last and are remembered: who waits for what others have of older ones asks for more."""
 
 
-class Ack(Enum):
-    """How far a record is when its sender is told so."""
+class Sent(NamedTuple):
+    """Records that a client handed over, counted from the member's beginning."""
 
-    TAKEN = "taken"
-    """The queue to the group has it."""
-    SENT = "sent"
-    """It left this site."""
-    DELIVERED = "delivered"
-    """This site's member delivered it in order, and its log has it."""
+    first: int
+    stop: int
+
+
+class Mark(NamedTuple):
+    """Own messages that came back, and the records handed over with them and before."""
+
+    entry: int
+    records: int
+    first_seq: int
+    last_seq: int
+    timestamp: int
 
 
 class Sending:
@@ -33,37 +44,52 @@ class Sending:
         self.users = 0
         self.offered = 0
         self._delivered = 0
-        self._not_kept: deque[tuple[int, int]] = deque()
-        """Entries of the log, and the records delivered with them and before."""
+        self._not_kept: deque[Mark] = deque()
+        self._marks: deque[Mark] = deque(maxlen=MAX_MARKS)
+        """Those that are kept."""
         self._kept = 0
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
-    async def send(self, records: Records) -> int:
-        """Hand records over; how many there were with them, which `reached` takes."""
+    async def send(self, records: Records) -> Sent:
+        """Hand records over."""
         await self.member.send_many(records)
+        first = self.offered
         self.offered += len(records)
-        return self.offered
+        return Sent(first, self.offered)
 
-    async def reached(self, ack: Ack, count: int) -> None:
-        """Until the first so many records that were handed over have come so far."""
-        if ack is Ack.SENT:
-            await self.member.sent()
-        elif ack is Ack.DELIVERED and self._kept < count:
+    async def left(self) -> None:
+        """Until all that was handed over has left this site."""
+        await self.member.sent()
+
+    async def delivered(self, sent: Sent) -> None:
+        """Until records were delivered here, and are kept."""
+        if self._kept < sent.stop:
             self.member.check_failure()
             waiter = asyncio.get_running_loop().create_future()
-            insort(self._waiting, (count, waiter), key=lambda waiting: waiting[0])
+            insort(self._waiting, (sent.stop, waiter), key=lambda waiting: waiting[0])
             await waiter
+
+    def place_of(self, sent: Sent) -> tuple[Span, int] | None:
+        """What others must have to have records that were delivered, and its last timestamp; None where it had none."""
+        marks = list(dropwhile(lambda mark: mark.records <= sent.first, self._marks))
+        inside = [mark for number, mark in enumerate(marks) if not number or marks[number - 1].records < sent.stop]
+        if not inside or sent.first == sent.stop:
+            return None
+        return (self.member.endpoint.me, inside[0].first_seq, inside[-1].last_seq), inside[-1].timestamp
 
     def appended(self, entry: int, chunk: Chunk) -> None:
         """A chunk was put into the log of this site's stream; it may be this sender's."""
         if chunk.source == self.member.endpoint.me:
             self._delivered += stated_records(chunk)
-            self._not_kept.append((entry, self._delivered))
+            mark = Mark(entry, self._delivered, chunk.first_seq, chunk.last_seq, chunk.last_timestamp)
+            self._not_kept.append(mark)
 
     def kept(self, stop: int) -> None:
         """All entries below are kept."""
-        while self._not_kept and self._not_kept[0][0] < stop:
-            self._kept = self._not_kept.popleft()[1]
+        while self._not_kept and self._not_kept[0].entry < stop:
+            mark = self._not_kept.popleft()
+            self._marks.append(mark)
+            self._kept = mark.records
         while self._waiting and self._waiting[0][0] <= self._kept:
             self._settle(None)
 
@@ -72,6 +98,7 @@ class Sending:
         unsent = self.member.endpoint.unsent_records
         self._delivered = self._kept = self.offered - unsent
         self._not_kept.clear()
+        self._marks.clear()
         while self._waiting:
             self._settle(
                 MemberEnded(

@@ -9,17 +9,18 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
-from intergroup_core.agent.plannable import read_level_of
+from intergroup_core.agent.acknowledging import Acknowledging, check_ack
+from intergroup_core.agent.levels import ack_of, read_level_of
 from intergroup_core.agent.readings import Readings
 from intergroup_core.agent.requests import (
     OpenRequest,
     SendRequest,
-    ack_of,
     handle_of,
     open_request,
+    seconds_of,
     send_request,
 )
-from intergroup_core.agent.sending import Ack, Sending
+from intergroup_core.agent.sending import Sending, Sent
 from intergroup_core.agent.stream import Stream
 from intergroup_core.agent.streams import Streams
 from intergroup_core.client.channel import VERSION, Kind, Said, encode, encode_failure
@@ -32,7 +33,7 @@ from intergroup_core.errors import (
     LocalProtocolError,
     MemberEnded,
 )
-from intergroup_core.ids import Service, format_member
+from intergroup_core.ids import format_member
 from intergroup_core.log.cut_codec import cut_of_list, listed_cut
 from intergroup_core.runtime.clock import now
 from intergroup_core.runtime.roster import roster_of
@@ -56,6 +57,8 @@ class Handle:
     sending: Sending | None = None
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Sends of one handle go out in the order they came."""
+    settled: int = 0
+    """Records of the sending member for which this client has waited."""
 
 
 class Session:
@@ -111,7 +114,7 @@ class Session:
             case Kind.KEEPERS:
                 return await self._readings.keepers(said.body)
             case Kind.HEAD:
-                return self._head(said.body)
+                return await self._head(said.body)
             case Kind.KEEP:
                 return await self._keep(open_request(said.body))
             case Kind.COMMIT:
@@ -120,6 +123,10 @@ class Session:
                 return self._committed(said.body)
             case Kind.MEMBERS:
                 return self._members(said.body)
+            case Kind.HOLDERS:
+                return self._handle(handle_of(said.body)).stream.holders()
+            case Kind.RELEASE:
+                return self._release_holder(said.body)
             case Kind.CLOSE:
                 return await self._close(said.body)
             case Kind.STATUS:
@@ -177,6 +184,7 @@ class Session:
             handle.stream.check()
             handle.sending = self._streams.sending(handle.stream, handle.opened.name)
             handle.sending.users += 1
+            handle.settled = handle.sending.offered
         return handle.sending
 
     def _members(self, body: Any) -> Any:
@@ -198,7 +206,7 @@ class Session:
 
     async def _send(self, wanted: SendRequest) -> None:
         handle = self._handle(wanted.handle)
-        self._check_ack(handle, wanted.ack)
+        check_ack(handle.stream, wanted.ack)
         size = len(wanted.records.data)
         if self._unsent_bytes and self._unsent_bytes + size > MAX_UNSENT_BYTES:
             raise Backpressure(f"{self._unsent_bytes} bytes of this client wait for the group; wait for their answers")
@@ -206,32 +214,30 @@ class Session:
         try:
             async with handle.turn:
                 sending = self._sender(handle)
-                count = await sending.send(wanted.records)
+                self._streams.hold(handle.stream, sending)
+                sent = await sending.send(wanted.records)
         finally:
             self._unsent_bytes -= size
-        await sending.reached(wanted.ack, count)
+        await Acknowledging(handle.stream, sending, wanted.ack, wanted.seconds).reached(sent)
 
     async def _flush(self, body: Any) -> None:
         match body:
-            case [int(number), level]:
+            case [int(number), level, *limit]:
                 handle, ack = self._handle(number), ack_of(level)
-                self._check_ack(handle, ack)
+                check_ack(handle.stream, ack)
                 async with handle.turn:
                     sending = handle.sending
                 if sending is not None:
-                    await sending.reached(ack, sending.offered)
+                    sent = Sent(handle.settled, sending.offered)
+                    await Acknowledging(handle.stream, sending, ack, seconds_of(limit)).reached(sent)
+                    handle.settled = max(handle.settled, sent.stop)
                 return
         raise ChannelBroken(f"a request to flush names no level: {body!r:.100}")
 
-    @staticmethod
-    def _check_ack(handle: Handle, ack: Ack) -> None:
-        if ack is Ack.DELIVERED and handle.stream.service is Service.UU:
-            raise ConfigError("delivery uu promises nothing of what it delivers; ask for ack sent, or use rso or rto")
-
-    def _head(self, body: Any) -> Any:
+    async def _head(self, body: Any) -> Any:
         match body:
             case [int(number), level]:
-                cut = self._handle(number).stream.head(read_level_of(level))
+                cut = await self._handle(number).stream.next_head(read_level_of(level), None, 0.0)
                 return listed_cut(cut) if cut is not None else None
         raise ChannelBroken(f"a request for a head is not understood: {body!r:.100}")
 
@@ -249,6 +255,13 @@ class Session:
                 cut = self._streams.subscriptions.committed(group, service_of(delivery), name)
                 return listed_cut(cut) if cut is not None else None
         raise ChannelBroken(f"a question about a subscription is not understood: {body!r:.100}")
+
+    def _release_holder(self, body: Any) -> None:
+        match body:
+            case [int(number), int(site)]:
+                self._handle(number).stream.release_holder(site)
+                return
+        raise ChannelBroken(f"a request to let go of a site is not understood: {body!r:.100}")
 
     async def _keep(self, wanted: OpenRequest) -> Any:
         await self._streams.prepare(wanted.config)
@@ -271,6 +284,8 @@ class Session:
         stream = handle.stream
         try:
             if handle.sending is not None:
+                if _is_last_to_send(handle):
+                    stream.cease(handle.sending)
                 await self._release_sender(stream, handle.sending, seconds)
         finally:
             stream.leases.discard(handle)
@@ -309,3 +324,9 @@ class Session:
                 await self._release(handle)
             except IntergroupError as error:
                 _log.warning("%s", error)
+
+
+def _is_last_to_send(handle: Handle) -> bool:
+    """Whether nobody else at this site sends to the group, or keeps it."""
+    others = handle.stream.leases - {handle}
+    return all(isinstance(other, Handle) and other.sending is None for other in others)

@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from intergroup_core.agent.beginning import LogBeginning
-from intergroup_core.agent.plannable import Frontier, Heads, ReadLevel
+from intergroup_core.agent.levels import Wanted
+from intergroup_core.agent.plannable import Frontier, Heads
 from intergroup_core.agent.reading import Lengths, Reading, SlowReader
+from intergroup_core.agent.reliance import Reliance
 from intergroup_core.agent.retention import StreamRetention
 from intergroup_core.agent.sending import Sending
 from intergroup_core.config import Config
 from intergroup_core.effects import Gap
-from intergroup_core.errors import MemberEnded
-from intergroup_core.ids import Service
+from intergroup_core.errors import ConfigError, MemberEnded
+from intergroup_core.ids import Service, wall_us
 from intergroup_core.log.cut import Cut
 from intergroup_core.log.entry import ENTRY_BYTES
 from intergroup_core.log.writer import Durability, LogWriter
@@ -26,11 +28,14 @@ from intergroup_core.runtime.member import Member
 from intergroup_core.runtime.member_log import MemberLog
 from intergroup_core.runtime.subscription_store import Subscription
 from intergroup_core.wire.chunk import Chunk
+from intergroup_core.wire.statements import Holding
 
 _log = logging.getLogger(__name__)
 
 HEAD_SECONDS = 0.002
 """How often it is looked whether what is kept here may be planned, while somebody waits for that."""
+SURVEY_SECONDS = 0.02
+"""The same where other sites have to be asked."""
 
 Opener = Callable[[MemberLog, Callable[[], None]], Member]
 """Opens the member whose log this is; the second is called when the member is closed."""
@@ -40,10 +45,20 @@ class Stream:
     """What one site has of one group by one service."""
 
     def __init__(
-        self, *, group: str, service: Service, config: Config, disk: FileDisk, writer: LogWriter, open_member: Opener
+        self,
+        *,
+        group: str,
+        service: Service,
+        config: Config,
+        disk: FileDisk,
+        writer: LogWriter,
+        open_member: Opener,
+        reliance: Reliance | None = None,
     ) -> None:
         self.group, self.service, self.config = group, service, config
         self.leases: set[object] = set()
+        self.reliance = reliance
+        """Where other sites may be counted on; nobody counts on what `uu` delivers."""
         self._disk = disk
         self._writer = writer
         self._lengths = Lengths()
@@ -150,21 +165,48 @@ class Stream:
             reading.skipped_bytes += behind
             reading.entry = self.log.kept
 
-    def head(self, level: ReadLevel) -> Cut | None:
+    def holders_at(self, timestamp: int) -> dict[int, str]:
+        """Sites on whose logs of the group others may rely, by name."""
+        return self.member.endpoint.ledger.holders.at(timestamp)
+
+    def holders(self) -> list[list[Any]]:
+        """The same for people: site, name, whether it is this one, and when it was heard last."""
+        ledger, me = self.member.endpoint.ledger, self.reliance.witnesses.key if self.reliance is not None else 0
+        live = self.holders_at(self.member.endpoint.acknowledged)
+        return [
+            [word.site, word.name, word.site == me, wall_us(word.said)] for word in ledger.holders if word.site in live
+        ]
+
+    def release_holder(self, site: int) -> None:
+        """Say that a site is gone for good, so that nobody waits for it any more."""
+        name = self.holders_at(self.member.endpoint.acknowledged).get(site)
+        if name is None:
+            raise ConfigError(f"no log-holding site of group {self.group} has the key {site:016x}")
+        self.member.declare(Holding(site, name, False, round(self.config.log.holder_expiry_s)))
+
+    def head(self, level: Wanted) -> Cut | None:
         """Up to where this stream may be planned."""
         if not self.ended:
             self.heads.advance(self.log.kept, self._frontier)
         return self.heads.cut(level)
 
-    async def next_head(self, level: ReadLevel, known: Cut | None, seconds: float) -> Cut | None:
+    async def next_head(self, level: Wanted, known: Cut | None, seconds: float) -> Cut | None:
         """The head once it is another than the one known, or after so many seconds."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
+        look = SURVEY_SECONDS if level.counts_sites else HEAD_SECONDS
+        await self._survey(level)
         while (head := self.head(level)) == known and not self.ended and loop.time() < deadline:
             # What is kept is heard of at once; that others have it too, by looking.
             left = deadline - loop.time()
-            await self.changed(min(left, HEAD_SECONDS if self.heads.waits(level) else left))
+            await self.changed(min(left, look if self.heads.waits(level) else left))
+            await self._survey(level)
         return head
+
+    async def _survey(self, level: Wanted) -> None:
+        if level.counts_sites and self.reliance is not None and not self.ended:
+            endpoint = self.member.endpoint
+            await self.reliance.survey(self.heads, level, self.log.kept, self._frontier, endpoint.ledger)
 
     @property
     def _frontier(self) -> Frontier:
@@ -178,6 +220,8 @@ class Stream:
         self.heads.appended(
             entry, event, self.beginning.behind if first else None, self.beginning.seqs if first else None
         )
+        if self.reliance is not None:
+            self.reliance.appended(entry, event)
         self._grown += ENTRY_BYTES
         if isinstance(event, Chunk):
             self._grown += event.nbytes
@@ -189,6 +233,8 @@ class Stream:
     def kept(self, stop: int) -> None:
         self._lengths.grew(stop, self._grown)
         self._grown = 0
+        if self.reliance is not None:
+            self.reliance.kept(stop, self.member.endpoint.ledger)
         self.heads.advance(stop, self._frontier)
         for sending in self._senders:
             sending.kept(stop)
@@ -240,8 +286,14 @@ class Stream:
 
     # How it ends
 
+    def cease(self, sending: Sending | None = None) -> None:
+        """About to leave in good order: nobody is to count on this site's log any more, as one who sends says."""
+        if self.reliance is not None:
+            self.reliance.end((sending or self.sending).member)
+
     async def leave(self, seconds: float) -> None:
         """Out of the group, after all that was accepted is sent; MemberEnded where that takes too long."""
+        self.cease()
         self.member.begin_to_leave()
         try:
             async with asyncio.timeout(seconds):
@@ -255,6 +307,8 @@ class Stream:
             await self.log.finished()
 
     def _closed(self) -> None:
+        if self.reliance is not None:
+            self.reliance.closed()
         for sending in self._senders:
             sending.ended()
         for reading in self._readings:
@@ -278,6 +332,8 @@ class Stream:
             "unsent_bytes": endpoint.unsent_bytes,
             "unstable_bytes": endpoint.buffered_bytes,
             "failure": str(self.member.failure) if self.member.failure is not None else None,
+            "holds": self.reliance is not None and self.reliance.holds,
+            "holders": sorted(self.holders_at(endpoint.acknowledged).values()),
             "log": {
                 "path": self._disk.where,
                 "durability": self.config.log.durability,

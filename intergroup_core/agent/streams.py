@@ -11,9 +11,11 @@ from typing import Any
 
 from intergroup_core.agent.entrance import Entrance
 from intergroup_core.agent.history import History, Step
+from intergroup_core.agent.holdership import Holdership
 from intergroup_core.agent.keepers import Keepers
 from intergroup_core.agent.members import Members
 from intergroup_core.agent.old_parts import OldParts
+from intergroup_core.agent.reliance import Reliance
 from intergroup_core.agent.sending import Sending
 from intergroup_core.agent.stream import Stream
 from intergroup_core.agent.subscriptions import Subscriptions
@@ -26,8 +28,10 @@ from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
 from intergroup_core.log.recovery import Cut as TornEnd
 from intergroup_core.log.stream import StreamReader
 from intergroup_core.log.writer import Durability, open_log
+from intergroup_core.membership.quorum import key_of
 from intergroup_core.runtime.clock import now
 from intergroup_core.runtime.home import Home
+from intergroup_core.runtime.ledger_store import LedgerStore
 from intergroup_core.runtime.log_archive import LogArchive
 from intergroup_core.runtime.member import Member
 from intergroup_core.runtime.member_log import MemberLog
@@ -37,7 +41,16 @@ from intergroup_core.site_settings import LogConfig
 
 _log = logging.getLogger(__name__)
 
-OF_ONE_CLIENT = frozenset({"log.slow_reader", "agent.idle_s", "agent.linger_s", "agent.advertise", "log.directory"})
+OF_ONE_CLIENT = frozenset(
+    {
+        "log.slow_reader",
+        "agent.idle_s",
+        "agent.linger_s",
+        "agent.ack_timeout_s",
+        "agent.advertise",
+        "log.directory",
+    }
+)
 """Settings in which those who share a member may differ; where a log lies is looked at apart from the others."""
 
 KEEPER = object()
@@ -58,8 +71,10 @@ class Streams:
         self._named: dict[tuple[Key, str], Sending] = {}
         self._lingering: set[asyncio.Task[None]] = set()
         self._store = StreamStore(directories.logs)
-        self.keepers = Keepers(name, self._store, Entrance(directories.entrance), advertise)
+        self._key = key_of(Home(directories.state).identity())
+        self.keepers = Keepers(name, self._key, self._store, Entrance(directories.entrance), advertise)
         self._histories: dict[Stream, History] = {}
+        self._ledgers = LedgerStore(directories.ledgers)
         self._old = OldParts(self._store)
         self.subscriptions = Subscriptions(SubscriptionStore(directories.subscriptions), self.keepers, self._clock)
 
@@ -131,7 +146,13 @@ class Streams:
         """Be in a group for its log alone, until the agent ends."""
         stream = self.open(group, service, None, config, sender=False)
         stream.leases.add(KEEPER)
+        self.hold(stream, stream.sending)
         return stream
+
+    def hold(self, stream: Stream, sending: Sending) -> None:
+        """Others may rely on this site's log of a group that it sends to or keeps."""
+        if stream.reliance is not None:
+            stream.reliance.begin(sending.member)
 
     @property
     def keeps(self) -> bool:
@@ -234,6 +255,8 @@ class Streams:
         await asyncio.gather(*self._lingering, return_exceptions=True)
         members = [sending.member for sending in self._named.values()]
         members += [stream.member for stream in self]
+        for stream in self:
+            stream.cease()
         for member in members:
             member.begin_to_leave()
         with suppress(TimeoutError):
@@ -264,15 +287,26 @@ class Streams:
                     sender=sender,
                     log=member_log,
                     archive=None if service is Service.UU else LogArchive(Path(disk.where)),
+                    ledger=self._ledgers.load(group),
                     on_closed=closed,
                 )
 
             return Stream(
-                group=group, service=service, config=config, disk=disk, writer=writer, open_member=open_member
+                group=group,
+                service=service,
+                config=config,
+                disk=disk,
+                writer=writer,
+                open_member=open_member,
+                reliance=self._reliance(group, name, config) if service is not Service.UU else None,
             )
         except BaseException:
             disk.close()
             raise
+
+    def _reliance(self, group: str, name: str, config: Config) -> Reliance:
+        holdership = Holdership(self._key, name, config.log.holder_expiry_s)
+        return Reliance(group, holdership, self.keepers.witnesses, self.keepers.ask_held, self._ledgers)
 
     def _open_sender(self, stream: Stream, name: str) -> Member:
         service = Service.RTO if stream.service is Service.UU else stream.service

@@ -17,6 +17,7 @@ COMMANDS = {
     "bench": "intergroup_core.cli.bench:bench",
     "demo": "intergroup_core.cli.demo:demo",
     "log": "intergroup_core.cli.log:app",
+    "holders": "intergroup_core.cli.holders:holders",
     "members": "intergroup_core.cli.members:members",
     "offsets": "pyspark_intergroup.offsets_command:app",
     "quorum": "intergroup_core.cli.quorum:app",

@@ -7,11 +7,13 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from intergroup_core.agent.levels import ack_of
 from intergroup_core.api.blocking import BlockingMember
 from intergroup_core.api.blocking import open as open_member
 from intergroup_core.cli.ending import leaving_on_signals
@@ -19,8 +21,6 @@ from intergroup_core.cli.network import Group, Interface, Name, Peers, Settings,
 from intergroup_core.errors import ConfigError, MessageTooLarge
 
 READ_BYTES = 1 << 16
-LEVELS = ("sent", "delivered")
-LEVELS_TO_COME = ("k:N", "majority", "all")
 
 
 def send(
@@ -30,8 +30,13 @@ def send(
         float | None, typer.Option(min=0.001, help="Records a second at most.", show_default="none")
     ] = None,
     ack: Annotated[
-        str, typer.Option(help="What to wait for: sent (it left this site) or delivered (and is in this site's log).")
+        str,
+        typer.Option(
+            help="What to wait for: sent (it left this site), delivered (it is in this site's log), k:N (and in those "
+            "of N other log-holding sites), majority (of these sites, this one included) or all (that live)."
+        ),
     ] = "sent",
+    ack_timeout: Annotated[float, typer.Option(min=0.001, help="Seconds that this may take.")] = 30.0,
     name: Name = None,
     interface: Interface = None,
     transport: Transport = "multicast",
@@ -45,12 +50,9 @@ def send(
 
     Example: printf 'one\\ntwo\\n' | intergroup send prices --name desk-1
     """
-    if ack not in LEVELS:
-        raise ConfigError(
-            f"--ack is {ack!r}; only {' and '.join(LEVELS)} are possible for now: {', '.join(LEVELS_TO_COME)} need "
-            "what other sites say of their logs, which is not built yet"
-        )
+    ack_of(ack)
     settings = network_config(config, interface, transport, peers)
+    settings = replace(settings, agent=replace(settings.agent, ack_timeout_s=ack_timeout))
     with (
         leaving_on_signals(),
         _input(file) as source,

@@ -33,6 +33,7 @@ class AsyncClientMember:
     ) -> None:
         self.group, self.delivery = group, delivery
         self._most_bytes = config.group.max_message_bytes
+        self._ack_seconds = config.agent.ack_timeout_s
         self.name: str = opened["name"]
         self.id: str = opened["id"]
         self.state: str = opened["state"]
@@ -91,7 +92,7 @@ class AsyncClientMember:
     async def send_many(self, records: Sequence[bytes] | RecordBatch, ack: str = "taken") -> None:
         self._check_here()
         for sizes, data in packed_records(records, self._most_bytes):
-            await self._connection.request(Kind.SEND, [self._handle, sizes, data, ack])
+            await self._connection.request(Kind.SEND, [self._handle, sizes, data, ack, self._ack_seconds])
 
     async def commit(self, subscription: str, cut: Cut) -> None:
         """A named subscription is done with everything up to a cut; durable once this returns."""
@@ -99,7 +100,7 @@ class AsyncClientMember:
 
     async def flush(self, ack: str = "sent") -> None:
         self._check_here()
-        await self._connection.request(Kind.FLUSH, [self._handle, ack])
+        await self._connection.request(Kind.FLUSH, [self._handle, ack, self._ack_seconds])
 
     async def fetch(self, most_bytes: int) -> list[Delivered]:
         """What is there to read, waiting for the first; nothing once the stream has ended."""

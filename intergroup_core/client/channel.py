@@ -67,6 +67,10 @@ class Kind(IntEnum):
     """The cut before everything that any site has."""
     KEEPERS = 25
     """Who has something of a group's log, this site first."""
+    HOLDERS = 26
+    """Sites on whose logs of a group others may rely."""
+    RELEASE = 27
+    """One of them is gone for good."""
 
 
 class Said(NamedTuple):

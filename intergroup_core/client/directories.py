@@ -55,6 +55,10 @@ class SiteDirectories:
         return self.state / "subscriptions"
 
     @property
+    def ledgers(self) -> Path:
+        return self.state / "ledgers"
+
+    @property
     def entrance(self) -> Path:
         """How others come to the logs."""
         return self.state / "entrance"

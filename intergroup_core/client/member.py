@@ -37,6 +37,7 @@ class ClientMember:
     ) -> None:
         self.group, self.delivery = group, delivery
         self._most_bytes = config.group.max_message_bytes
+        self._ack_seconds = config.agent.ack_timeout_s
         self._connection = Connection.to_agent(home, idle_s=config.agent.idle_s, advertise=config.agent.advertise)
         self._reading: Connection | None = None
         self._follower: Follower | None = None
@@ -77,7 +78,7 @@ class ClientMember:
     def send_many(self, records: Sequence[bytes] | RecordBatch, ack: str = "taken") -> None:
         """Multicast records; returns once they have come as far as asked for."""
         for sizes, data in packed_records(records, self._most_bytes):
-            self._connection.request(Kind.SEND, [self._handle, sizes, data, ack])
+            self._connection.request(Kind.SEND, [self._handle, sizes, data, ack, self._ack_seconds])
 
     def commit(self, subscription: str, cut: Cut) -> None:
         """A named subscription is done with everything up to a cut; durable once this returns."""
@@ -88,9 +89,18 @@ class ClientMember:
         cut = self._connection.request(Kind.HEAD, [self._handle, level])
         return cut_of_list(cut) if cut is not None else None
 
+    def holders(self) -> list[tuple[int, str, bool, int]]:
+        """Sites on whose logs others may rely: key, name, whether it is this one, when it was heard in microseconds."""
+        answer = self._connection.request(Kind.HOLDERS, [self._handle])
+        return [(site, name, own, said) for site, name, own, said in answer]
+
+    def release_holder(self, site: int) -> None:
+        """One of them is gone for good."""
+        self._connection.request(Kind.RELEASE, [self._handle, site])
+
     def flush(self, ack: str = "sent") -> None:
         """Wait until all that was accepted has come so far."""
-        self._connection.request(Kind.FLUSH, [self._handle, ack])
+        self._connection.request(Kind.FLUSH, [self._handle, ack, self._ack_seconds])
 
     def fetch(self, most_bytes: int, timeout: float | None = None) -> list[Delivered]:
         """What is there to read, waiting for the first; nothing once the stream has ended.

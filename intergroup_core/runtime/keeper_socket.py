@@ -7,6 +7,7 @@ import logging
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 
 import numpy as np
 
@@ -21,6 +22,8 @@ from intergroup_core.wire.keeping import (
     KEEPERS,
     KEEPERS_TAG,
     KEEPING_MESSAGES,
+    HoldingAnswer,
+    HoldingQuery,
     KeeperAnswer,
     KeeperCommit,
     KeeperQuery,
@@ -50,12 +53,16 @@ class KeeperSocket:
         asked: Callable[[KeeperQuery], KeeperAnswer | None],
         told: Callable[[KeeperAnswer], None],
         committed: Callable[[KeeperCommit], None],
+        held: Callable[[HoldingQuery, Callable[[HoldingAnswer], None]], None],
+        holds: Callable[[HoldingAnswer], None],
     ) -> None:
         self._maker = FrameMaker(KEEPERS_TAG, MemberId(me), 0, LARGEST)
         self._me = me
         self._asked = asked
         self._told = told
         self._committed = committed
+        self._held = held
+        self._holds = holds
         self._everybody = hashed_address(KEEPERS)
         self.counters = Counters()
         self._loop = asyncio.get_running_loop()
@@ -87,6 +94,9 @@ class KeeperSocket:
     def commit(self, commit: KeeperCommit) -> None:
         self._say_to_all(commit)
 
+    def ask_held(self, query: HoldingQuery) -> None:
+        self._say_to_all(query)
+
     def close(self) -> None:
         for opened in (self._ears, self._mouth):
             self._loop.remove_reader(opened.fileno())
@@ -111,6 +121,10 @@ class KeeperSocket:
                     self._told(message)
                 case KeeperCommit() if message.site != self._me:
                     self._committed(message)
+                case HoldingQuery() if message.site != self._me:
+                    self._held(message, partial(self._say, to=address))
+                case HoldingAnswer():
+                    self._holds(message)
 
     def _heard(self, opened: socket.socket) -> Iterator[tuple[KeepingMessage, Address]]:
         for _ in range(MAX_RECEIVES):

@@ -33,6 +33,7 @@ from intergroup_core.runtime.inbox import Event, Inbox
 from intergroup_core.runtime.listener import Listener
 from intergroup_core.runtime.member_log import MemberLog
 from intergroup_core.runtime.transmitter import Transmitter
+from intergroup_core.wire.statements import Statement
 
 _log = logging.getLogger(__name__)
 
@@ -115,6 +116,11 @@ class Member:
         """Hand records over at once; Backpressure where the queue does not take them all."""
         self._check_open()
         self._carry_out(self.endpoint.send(records, now()))
+
+    def declare(self, statement: Statement) -> None:
+        """Say something to the other members, at its place in what this one sends."""
+        self._check_open()
+        self._carry_out(self.endpoint.declare(statement, now()))
 
     async def send_many(self, records: Records) -> None:
         """Hand records over, waiting until the queue takes them; an empty one takes any number."""

@@ -60,6 +60,7 @@ class SiteRunner:
         listen: type[Listener] = Listener,
         log: MemberLog | None = None,
         archive: Archive | None = None,
+        ledger: bytes = b"",
     ) -> Member:
         """A member, not started yet, that finds its group and follows its views.
 
@@ -91,6 +92,7 @@ class SiteRunner:
                 control=control,
                 logged=log is not None,
                 archive=archive,
+                ledger=ledger,
             )
             undo.pop_all()
         return Member(

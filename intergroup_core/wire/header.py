@@ -62,6 +62,8 @@ class FrameType(IntEnum):
     KEEPER_QUERY = 24
     KEEPER_ANSWER = 25
     KEEPER_COMMIT = 26
+    HOLDING_QUERY = 27
+    HOLDING_ANSWER = 28
 
 
 class Flag(IntFlag):

@@ -15,6 +15,8 @@ from intergroup_core.wire.header import FrameType
 from intergroup_core.wire.keeping import (
     KEEPERS_TAG,
     KEEPING_TYPES,
+    HoldingAnswer,
+    HoldingQuery,
     KeeperAnswer,
     KeeperCommit,
     KeeperQuery,
@@ -34,6 +36,17 @@ MESSAGES: dict[str, KeepingMessage] = {
     ),
     "commit": KeeperCommit(
         site=SITE, group=GROUP, service="rto", name="audit", cut=b"\x95\x01", stamp=Timestamp(0x0777_8888_9999_AAAA)
+    ),
+    "holding-query": HoldingQuery(
+        site=SITE,
+        serial=9,
+        group=GROUP,
+        asked=(1, (1 << 64) - 1),
+        spans=((MemberId(0xFEDC_BA98_7654_3210), 5, 1 << 40),),
+        waits=True,
+    ),
+    "holding-answer": HoldingAnswer(
+        site=SITE, serial=9, group=GROUP, holder=(1 << 64) - 1, spans=((MemberId(0xFEDC_BA98_7654_3210), 7, 8),)
     ),
     "end-of-subscription": KeeperCommit(
         site=SITE, group=GROUP, service="rso", name="audit", cut=b"", stamp=Timestamp(1)

@@ -130,12 +130,12 @@ def test_the_head_to_plan_to_is_behind_what_everybody_has(there: Sites) -> None:
         end = OrderCut(last.lamport, int(last.sender_id, 16), None)  # type: ignore[arg-type]
 
         def heads() -> list[tuple[int, int]]:
-            cuts = [watcher.head(level) for level in ("local", "stable")]
+            cuts = [watcher.head(level) for level in ("local", "k:1", "majority", "stable")]
             return [(cut.timestamp, cut.sender) for cut in cuts if isinstance(cut, OrderCut)]
 
-        until(lambda: heads() == [(end.timestamp, end.sender)] * 2)
-        with pytest.raises(ig.ConfigError, match="local or stable for now"):
-            watcher.head("majority")
+        until(lambda: heads() == [(end.timestamp, end.sender)] * 4)
+        with pytest.raises(ig.ConfigError, match="local, k:N, majority, stable"):
+            watcher.head("most")
         watcher.leave()
 
 

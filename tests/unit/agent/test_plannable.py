@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from intergroup_core.agent.plannable import Frontier, Heads, ReadLevel
+from intergroup_core.agent.levels import LOCAL, STABLE, Wanted
+from intergroup_core.agent.plannable import Frontier, Heads
 from intergroup_core.ids import COUNTER_BITS, Service
 from intergroup_core.log.cut import OrderCut, SourceCut
 from tests.builders import A, B
@@ -25,7 +26,7 @@ def heads_of(service: Service, *timestamps: int) -> Heads:
     return heads
 
 
-def timestamp_of(heads: Heads, level: ReadLevel = ReadLevel.STABLE) -> int | None:
+def timestamp_of(heads: Heads, level: Wanted = STABLE) -> int | None:
     cut = heads.cut(level)
     assert cut is None or isinstance(cut, OrderCut)
     return None if cut is None else cut.timestamp
@@ -34,7 +35,7 @@ def timestamp_of(heads: Heads, level: ReadLevel = ReadLevel.STABLE) -> int | Non
 def test_there_is_no_head_before_something_is_kept() -> None:
     heads = heads_of(Service.RTO, at(5))
     heads.advance(0, Frontier(at(NOW), at(NOW)))
-    assert heads.cut(ReadLevel.LOCAL) is None
+    assert heads.cut(LOCAL) is None
 
 
 def test_what_is_kept_and_acknowledged_by_all_is_planned() -> None:
@@ -46,10 +47,10 @@ def test_what_is_kept_and_acknowledged_by_all_is_planned() -> None:
 def test_the_levels_have_heads_of_their_own() -> None:
     heads = heads_of(Service.RTO, at(5), at(6))
     heads.advance(3, Frontier(at(NOW), at(6)))
-    assert timestamp_of(heads, ReadLevel.LOCAL) == at(6)
-    assert timestamp_of(heads, ReadLevel.STABLE) == at(5)
-    assert not heads.waits(ReadLevel.LOCAL)
-    assert heads.waits(ReadLevel.STABLE)
+    assert timestamp_of(heads, LOCAL) == at(6)
+    assert timestamp_of(heads, STABLE) == at(5)
+    assert not heads.waits(LOCAL)
+    assert heads.waits(STABLE)
 
 
 def test_a_microsecond_in_which_more_may_come_is_not_planned() -> None:
@@ -71,9 +72,9 @@ def test_a_microsecond_is_planned_as_a_whole() -> None:
 def test_nothing_more_comes_at_or_below_what_is_said() -> None:
     heads = heads_of(Service.RTO, at(5), at(9))
     heads.advance(2, Frontier(at(20), at(20, 7)))
-    assert heads.upto(ReadLevel.STABLE) == at(9) - 1  # the second message is not kept yet
+    assert heads.upto(STABLE) == at(9) - 1  # the second message is not kept yet
     heads.advance(3, Frontier(at(20), at(20, 7)))
-    assert heads.upto(ReadLevel.STABLE) == at(20) - 1
+    assert heads.upto(STABLE) == at(20) - 1
 
 
 def test_a_gap_does_not_hold_up_what_came_before_it() -> None:
@@ -86,7 +87,7 @@ def test_a_gap_does_not_hold_up_what_came_before_it() -> None:
 def test_in_rso_a_head_is_where_each_sender_is() -> None:
     heads = heads_of(Service.RSO, at(5), at(6, 1), at(6, 2))
     heads.advance(3, Frontier(at(6, 1), at(6, 1)))
-    cut = heads.cut(ReadLevel.STABLE)
+    cut = heads.cut(STABLE)
     assert isinstance(cut, SourceCut)
     assert cut.seqs == {A: 1, B: 2}
 
@@ -97,6 +98,6 @@ def test_in_rso_a_head_counts_what_was_sent_before_the_log_begins() -> None:
     heads.appended(0, an_install(A, B, start=at(1)), before=SourceCut({A: 7, B: 0}))
     heads.appended(1, a_chunk(source=B, seq=1, timestamp=at(5)))
     heads.advance(2, Frontier(at(NOW), at(NOW)))
-    cut = heads.cut(ReadLevel.STABLE)
+    cut = heads.cut(STABLE)
     assert isinstance(cut, SourceCut)
     assert cut.seqs == {A: 7, B: 1}

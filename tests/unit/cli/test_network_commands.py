@@ -16,7 +16,7 @@ from intergroup_core.cli import main as command_line
         (["recv", "g", "--delivery", "best"], 2, "delivery is 'best'; it must be uu, rso or rto"),
         (["recv", "g", "--transport", "unicast"], 2, "--transport is 'unicast'; only multicast is possible for now"),
         (["send", "g", "--peers", "10.0.0.1"], 2, "--peers names members to reach by unicast"),
-        (["send", "g", "--ack", "majority"], 2, "--ack is 'majority'; only sent and delivered are possible for now"),
+        (["send", "g", "--ack", "most"], 2, "ack is 'most'; it must be one of taken, sent, delivered, k:N, majority"),
         (["send", "g", "--file", "/does/not/exist"], 2, "--file /does/not/exist cannot be read"),
         (["send", "g", "--config", "/does/not/exist"], 2, "cannot read settings from /does/not/exist"),
         (["members", ""], 2, "a group's name is ''"),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from intergroup_core.agent.plannable import Frontier, Heads, ReadLevel
+from intergroup_core.agent.levels import LOCAL
+from intergroup_core.agent.plannable import Frontier, Heads
 from intergroup_core.effects import Departure, Install
 from intergroup_core.ids import MemberId, Service, Timestamp, View, ViewId
 from intergroup_core.log.cut import SourceCut
@@ -48,7 +49,7 @@ def test_a_head_does_not_grow_with_those_who_came_and_went() -> None:
     for entry, event in enumerate(history):
         heads.appended(entry, event)
     heads.advance(len(history), Frontier(0, 0))
-    for head in (LogReader(disk).head(), StreamReader([disk]).head(), heads.cut(ReadLevel.LOCAL)):
+    for head in (LogReader(disk).head(), StreamReader([disk]).head(), heads.cut(LOCAL)):
         assert head is not None
         assert len(cut_text(head)) < BOUND
         assert head == SourceCut({A: GUESTS}, history[-1].view.id)  # type: ignore[union-attr]

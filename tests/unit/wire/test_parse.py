@@ -196,7 +196,7 @@ def test_frames_stay_where_they_were_received() -> None:
         (a_keepalive(seq=MAX_SEQ + 1), "field"),
         (a_keepalive(timestamp=1 << 63), "field"),
         (a_frame(0), "type"),
-        (a_frame(27), "type"),
+        (a_frame(29), "type"),
         (a_frame(255), "type"),
         (a_frame(REQUEST, payload=b"\xc1"), "body"),
         (a_frame(REPORT, payload=b""), "body"),

@@ -1,0 +1,54 @@
+"""Whether a site is one whose log of a group others may rely on: it says so, again in time, and when it goes."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+from intergroup_core.errors import LocalProtocolError, MemberEnded, NoQuorum
+from intergroup_core.runtime.member import Member
+from intergroup_core.wire.statements import Holding
+
+SAY_AGAIN = 3
+"""So often within the time for which a word counts."""
+
+
+class Holdership:
+    """One site's word on one group's log; it goes through a member that sends, at its place among what that sends."""
+
+    def __init__(self, site: int, name: str, seconds: float) -> None:
+        self._site = site
+        self._name = name
+        self._seconds = max(1, round(seconds))
+        self._again: asyncio.TimerHandle | None = None
+
+    @property
+    def holds(self) -> bool:
+        return self._again is not None
+
+    def begin(self, member: Member) -> None:
+        """Say that the log is held, once."""
+        if self._again is None:
+            self._say_again(member)
+
+    def _say_again(self, member: Member) -> None:
+        self._say(member, holds=True)
+        loop = asyncio.get_running_loop()
+        self._again = loop.call_later(self._seconds / SAY_AGAIN, self._say_again, member)
+
+    def end(self, member: Member) -> None:
+        """The member is about to leave in good order: nobody is to count on the log any more."""
+        if self.forget():
+            self._say(member, holds=False)
+
+    def forget(self) -> bool:
+        """Say nothing more; whether there was something to say."""
+        if self._again is None:
+            return False
+        self._again.cancel()
+        self._again = None
+        return True
+
+    def _say(self, member: Member, *, holds: bool) -> None:
+        with suppress(LocalProtocolError, MemberEnded, NoQuorum):  # one that is out of its group is not listened to
+            member.declare(Holding(self._site, self._name, holds, self._seconds))

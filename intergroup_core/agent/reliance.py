@@ -1,0 +1,94 @@
+"""What a site does because others may rely on its log of a group, and it on theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from intergroup_core.agent.held import Held
+from intergroup_core.agent.holdership import Holdership
+from intergroup_core.agent.levels import Wanted
+from intergroup_core.agent.plannable import Frontier, Has, Heads
+from intergroup_core.agent.witnesses import Known, Witnesses
+from intergroup_core.ids import MemberId
+from intergroup_core.runtime.inbox import Event
+from intergroup_core.runtime.ledger_store import LedgerStore
+from intergroup_core.runtime.member import Member
+from intergroup_core.transaction.ledger import Ledger
+from intergroup_core.wire.keeping import HoldingQuery
+
+ANSWER_SECONDS = 0.05
+"""How long answers to what a reader asks are waited for; it asks again."""
+
+
+class Reliance:
+    """Of one stream: it says what it holds, answers for it, and asks the others."""
+
+    def __init__(
+        self,
+        group: str,
+        holdership: Holdership,
+        witnesses: Witnesses,
+        ask: Callable[[HoldingQuery], None],
+        ledgers: LedgerStore,
+    ) -> None:
+        self.group = group
+        self._holdership = holdership
+        self.witnesses = witnesses
+        self.ask = ask
+        self._ledgers = ledgers
+        self._saved = 0
+        self._held = Held()
+        witnesses.holds(group, self._held)
+
+    @property
+    def holds(self) -> bool:
+        """Whether others may rely on this site."""
+        return self._holdership.holds
+
+    def begin(self, member: Member) -> None:
+        self._holdership.begin(member)
+
+    def end(self, member: Member) -> None:
+        """The stream's member is about to leave."""
+        self._holdership.end(member)
+
+    def closed(self) -> None:
+        self._holdership.forget()
+        self.witnesses.ended(self.group, self._held)
+
+    def appended(self, entry: int, event: Event) -> None:
+        self._held.appended(entry, event)
+
+    def kept(self, stop: int, ledger: Ledger) -> None:
+        """Entries below are kept; what was stated in them is remembered."""
+        self._held.kept(stop)
+        self.witnesses.kept()
+        if ledger.version != self._saved:
+            self._saved = ledger.version
+            self._ledgers.save(self.group, ledger.to_bytes())
+
+    async def survey(self, heads: Heads, level: Wanted, kept: int, frontier: Frontier, ledger: Ledger) -> None:
+        """Ask log-holding sites what they have of what waits for them at a level, and go on as far as that goes."""
+        me = self.witnesses.key
+        spans = heads.spans(level, kept)
+        holders = ledger.holders.at(frontier.here)
+        needed = level.others(holders, me)
+        answers: dict[int, Known] = {}
+        if spans and 0 < needed <= len(holders.keys() - {me}):
+            answers = await self.witnesses.have(
+                self.ask, self.group, spans, holders.keys() - {me}, enough=needed, seconds=ANSWER_SECONDS, waits=False
+            )
+        heads.count(level, kept, frontier, _counting(answers, level, me, ledger))
+
+
+def _counting(answers: dict[int, Known], level: Wanted, me: int, ledger: Ledger) -> Has:
+    def has(source: MemberId, seq: int, timestamp: int) -> bool:
+        holders = ledger.holders.at(timestamp)
+        having = [
+            site
+            for site, known in answers.items()
+            if site in holders and source in known and known[source][0] <= seq <= known[source][1]
+        ]
+        return len(having) >= level.others(holders, me)
+
+    return has
