@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from intergroup_core.config import Config
 from intergroup_core.errors import (
+    AckUnreached,
     Backpressure,
     ConfigError,
     IntergroupError,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 __version__ = VERSION
 
 __all__ = [
+    "AckUnreached",
     "Backpressure",
     "Batch",
     "BlockingMember",

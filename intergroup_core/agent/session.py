@@ -124,7 +124,8 @@ class Session:
             case Kind.MEMBERS:
                 return self._members(said.body)
             case Kind.HOLDERS:
-                return self._handle(handle_of(said.body)).stream.holders()
+                stream = self._stream(said.body)
+                return stream.holders() if stream is not None else None
             case Kind.RELEASE:
                 return self._release_holder(said.body)
             case Kind.CLOSE:
@@ -197,6 +198,13 @@ class Session:
         member = handle.sending.member if handle.sending is not None else handle.stream.member
         return roster_of(member.endpoint, now())
 
+    def _stream(self, body: Any) -> Stream | None:
+        """What a request begins with: a stream that this client uses, or a group that somebody here is in."""
+        match body:
+            case [str(group), *_]:
+                return self._streams.of_group(group)
+        return self._handle(handle_of(body)).stream
+
     async def _joined(self, handle: Handle) -> Any:
         member = handle.sending.member if handle.sending is not None else handle.stream.member
         await member.installed(as_sender=handle.opened.sender)
@@ -258,8 +266,8 @@ class Session:
 
     def _release_holder(self, body: Any) -> None:
         match body:
-            case [int(number), int(site)]:
-                self._handle(number).stream.release_holder(site)
+            case [int() | str(), int(site)] if (stream := self._stream(body)) is not None:
+                stream.release_holder(site)
                 return
         raise ChannelBroken(f"a request to let go of a site is not understood: {body!r:.100}")
 

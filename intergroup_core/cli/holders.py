@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as encoding
+import sys
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -10,7 +11,9 @@ import typer
 
 from intergroup_core.cli.ending import EXIT_TIMEOUT, leaving_on_signals, write_line
 from intergroup_core.cli.network import Group, Interface, Peers, Settings, Transport, network_config
-from intergroup_core.client.member import ClientMember
+from intergroup_core.client.channel import Kind
+from intergroup_core.client.connection import Connection
+from intergroup_core.config import Config
 from intergroup_core.errors import ConfigError
 
 Holder = tuple[int, str, bool, int]
@@ -36,23 +39,30 @@ def holders(
     Example: intergroup holders prices --remove desk-1
     """
     settings = network_config(config, interface, transport, peers)
-    with leaving_on_signals():
-        member = ClientMember(group, delivery="rto", sender=False, name=None, config=settings, reads=False)
-        try:
-            member.joined(timeout)
-            found = member.holders()
-            if remove is not None:
-                site, name, _, _ = _the_one(found, remove, group)
-                member.release_holder(site)
-                member.flush("sent")
-                write_line(f"{name} does not count any more as one that holds the log of group {group}")
-                return
-        except TimeoutError:
-            raise typer.Exit(EXIT_TIMEOUT) from None
-        finally:
-            member.close()
+    with leaving_on_signals(), Connection.to_agent(idle_s=settings.agent.idle_s) as connection:
+        here = connection.request(Kind.HOLDERS, [group], timeout)
+        if here is None:
+            _join(connection, group, settings, timeout)
+            here = connection.request(Kind.HOLDERS, [group], timeout)
+        found: list[Holder] = [(site, name, own, said) for site, name, own, said in here]
+        if remove is not None:
+            site, name, _, _ = _the_one(found, remove, group)
+            connection.request(Kind.RELEASE, [group, site], timeout)
+            write_line(f"{name} does not count any more as one that holds the log of group {group}")
+            return
     for line in _lines(found, json=json):
         write_line(line)
+
+
+def _join(connection: Connection, group: str, settings: Config, timeout: float) -> None:
+    """Nobody at this site is in the group: be in it for as long as the connection lasts."""
+    wanted = {"group": group, "delivery": "rto", "sender": False, "name": None, "config": settings.to_mapping()}
+    opened = connection.request(Kind.OPEN, wanted, timeout)
+    try:
+        connection.request(Kind.JOINED, [opened["handle"]], timeout)
+    except TimeoutError:
+        print(f"intergroup: nobody of group {group} answered within {timeout:g} s", file=sys.stderr)
+        raise typer.Exit(EXIT_TIMEOUT) from None
 
 
 def _lines(found: list[Holder], *, json: bool) -> list[str]:

@@ -89,15 +89,6 @@ class ClientMember:
         cut = self._connection.request(Kind.HEAD, [self._handle, level])
         return cut_of_list(cut) if cut is not None else None
 
-    def holders(self) -> list[tuple[int, str, bool, int]]:
-        """Sites on whose logs others may rely: key, name, whether it is this one, when it was heard in microseconds."""
-        answer = self._connection.request(Kind.HOLDERS, [self._handle])
-        return [(site, name, own, said) for site, name, own, said in answer]
-
-    def release_holder(self, site: int) -> None:
-        """One of them is gone for good."""
-        self._connection.request(Kind.RELEASE, [self._handle, site])
-
     def flush(self, ack: str = "sent") -> None:
         """Wait until all that was accepted has come so far."""
         self._connection.request(Kind.FLUSH, [self._handle, ack, self._ack_seconds])

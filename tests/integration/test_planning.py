@@ -124,10 +124,15 @@ def test_a_site_that_was_ended_and_is_back_is_found_where_it_was(there: Sites, t
     with a_planner(group, there.home("b")) as planner:
         with a_sender(group, there.home("a")) as sender:
             sender.send_many([b"one", b"two"], "delivered")
-        head = head_of(planner)
         earliest = planner.earliest(PATIENCE_SECONDS)
         assert earliest is not None
-        described = describe(logs_at(planner), earliest, head)
+
+        def records() -> int:
+            pieces = logs_at(planner).pieces(earliest, head_of(planner))
+            return sum(piece.entry.header.records for piece in pieces)
+
+        until(lambda: records() == 2)
+        described = describe(logs_at(planner), earliest, head_of(planner))
         holder = planner.keepers(PATIENCE_SECONDS)[0]  # this site itself comes first
     stop_agent(there.home("b"))
     with pytest.raises(RangeUnavailable):

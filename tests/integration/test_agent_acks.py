@@ -1,0 +1,203 @@
+"""Acknowledgments that count the sites which hold a group's log, and readers that wait for them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Self
+
+import pytest
+
+import intergroup_core as ig
+from intergroup_core.client.member import ClientMember
+from intergroup_core.config import Config
+from intergroup_core.log.cut import OrderCut
+from intergroup_core.runtime.home import HOME_VARIABLE
+from tests.integration.agents import QUICK, opened, status_of, until
+from tests.integration.groups import PATIENCE_SECONDS, a_group_name
+from tests.integration.processes import INTERGROUP
+from tests.integration.sites import Sites, sites
+
+SHORT_SECONDS = 1.5
+
+
+@pytest.fixture
+def there() -> Iterator[Sites]:
+    with sites() as made:
+        yield made
+
+
+def with_time(seconds: float) -> Config:
+    return replace(QUICK, agent=replace(QUICK.agent, ack_timeout_s=seconds))
+
+
+class Group:
+    """A site that sends and others that hold its log, all known to each other."""
+
+    def __init__(self, there: Sites, *names: str, seconds: float = PATIENCE_SECONDS) -> None:
+        self.name = a_group_name()
+        self.there = there
+        self.config = with_time(seconds)
+        self.members: dict[str, ig.BlockingMember] = {}
+        for name in names:
+            self.join(name)
+        for name, member in self.members.items():
+            member.send(name.encode(), ack="delivered")
+        for name in names:
+            until(lambda name=name: self.holders(name) == sorted(names), lambda name=name: self.holders(name))
+
+    def join(self, name: str) -> ig.BlockingMember:
+        member = opened(self.name, self.there.home(name), sender=True, name=name, config=self.config)
+        member.joined(PATIENCE_SECONDS)
+        self.members[name] = member
+        return member
+
+    def holders(self, name: str) -> list[str]:
+        (stream,) = status_of(self.there.home(name))["streams"]
+        found: list[str] = stream["holders"]
+        return found
+
+    def pid(self, name: str) -> int:
+        found: int = status_of(self.there.home(name))["pid"]
+        return found
+
+    def kill(self, *names: str) -> None:
+        for name in names:
+            os.kill(self.pid(name), signal.SIGKILL)
+            with pytest.raises(ig.IntergroupError):
+                self.members[name].send(b"nobody is there", ack="delivered")
+            self._end(self.members.pop(name))
+
+    @staticmethod
+    def _end(member: ig.BlockingMember) -> None:
+        with suppress(ig.IntergroupError):  # its agent may have been killed
+            member.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for member in self.members.values():
+            self._end(member)
+
+
+def intergroup(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [INTERGROUP, *arguments, "--interface", "lo"],
+        env=os.environ | {HOME_VARIABLE: str(home)},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("level", ["k:1", "k:2", "majority", "all"])
+def test_what_is_sent_is_acknowledged_by_those_who_hold_the_log(there: Sites, level: str) -> None:
+    with Group(there, "anna", "bert", "carl") as group:
+        group.members["anna"].send_many([b"x" * 100] * 1_000, ack=level)
+        group.members["anna"].send(b"and this", ack="taken")
+        group.members["anna"].flush(level)
+
+
+@pytest.mark.parametrize("level", ["majority", "all"])
+def test_where_one_site_holds_the_log_it_is_enough(there: Sites, level: str) -> None:
+    with Group(there, "anna") as group:
+        group.members["anna"].send(b"alone", ack=level)
+
+
+def test_more_sites_than_there_are_cannot_have_it_and_nobody_waits_for_them(there: Sites) -> None:
+    too_many = r"ack=k:2 needs 2 log-holding sites besides this one"
+    with Group(there, "anna", "bert") as group, pytest.raises(ig.AckUnreached, match=too_many):
+        group.members["anna"].send(b"to more", ack="k:2")
+
+
+def test_one_of_three_may_die_and_is_named_where_it_is_missed(there: Sites) -> None:
+    with Group(there, "anna", "bert", "carl", seconds=SHORT_SECONDS) as group:
+        group.kill("carl")
+        anna = group.members["anna"]
+        until(lambda: _reached(anna, "majority"))
+        until(lambda: _reached(anna, "all"))  # as soon as it is out of the group
+        with pytest.raises(ig.AckUnreached, match=r"2 of 3 log-holding sites .* nothing was heard of carl;"):
+            anna.send(b"to all three", ack="k:2")
+
+        # Until somebody says that it will not come back.
+        assert intergroup(there.home("bert"), "holders", group.name, "--remove", "nobody").returncode == 2
+        removed = intergroup(there.home("bert"), "holders", group.name, "--remove", "carl")
+        assert (removed.returncode, removed.stderr) == (0, "")
+        until(lambda: group.holders("anna") == ["anna", "bert"])
+        with pytest.raises(ig.AckUnreached, match=r"needs 2 log-holding sites besides this one, and group .* has 1"):
+            anna.send(b"to all three", ack="k:2")
+        shown = intergroup(there.home("anna"), "holders", group.name).stdout
+        assert {line.split()[0] for line in shown.splitlines()} == {"anna", "bert"}
+
+
+def _reached(member: ig.BlockingMember, level: str) -> bool:
+    try:
+        member.send(b"again", ack=level)
+    except ig.AckUnreached:
+        return False
+    return True
+
+
+def test_a_minority_never_has_a_majority_also_after_everybody_was_restarted(there: Sites) -> None:
+    with Group(there, "anna", "bert", "carl", seconds=SHORT_SECONDS) as group:
+        group.kill("bert", "carl")
+        anna = group.members["anna"]
+        began = time.monotonic()
+        with pytest.raises(ig.AckUnreached, match=r"1 of 3 log-holding sites .* heard of bert, carl;"):
+            anna.send(b"to more than one", ack="majority")
+        assert time.monotonic() - began < PATIENCE_SECONDS
+
+        group.kill("anna")
+        again = group.join("anna")
+        with pytest.raises(ig.AckUnreached, match=r"1 of 3 log-holding sites"):
+            again.send(b"to more than one", ack="majority")
+        group.join("bert")
+        until(lambda: _reached(again, "majority"))
+
+
+def test_who_leaves_in_good_order_is_not_counted_any_more(there: Sites) -> None:
+    with Group(there, "anna", "bert", "carl", seconds=SHORT_SECONDS) as group:
+        for name in ("bert", "carl"):
+            group.members.pop(name).leave()
+        until(lambda: group.holders("anna") == ["anna"])
+        group.members["anna"].send(b"alone again", ack="majority")
+
+
+def test_a_reader_at_majority_does_not_wait_for_a_site_that_stands_still(there: Sites) -> None:
+    with Group(there, "anna", "bert", "carl", "dora") as group:
+        client = ClientMember(
+            group.name,
+            delivery="rto",
+            sender=False,
+            name=None,
+            config=group.config,
+            home=there.home("bert"),
+            reads=False,
+        )
+        with closing(client) as watcher:
+            stopped = group.pid("carl")
+            os.kill(stopped, signal.SIGSTOP)
+            try:
+                group.members["anna"].send(b"news", ack="majority")
+                local = watcher.head("local")
+                assert isinstance(local, OrderCut)
+                until(lambda: watcher.head("majority") == watcher.head("k:2") == watcher.head("local"))
+                assert watcher.head("k:3") != local
+            finally:
+                os.kill(stopped, signal.SIGCONT)
+            until(lambda: watcher.head("k:3") == watcher.head("local"))
+
+
+def test_bad_levels_are_refused_in_one_sentence(there: Sites) -> None:
+    with opened(a_group_name(), there.home("anna"), sender=True, config=QUICK) as member:
+        for level in ("k:0", "k:", "k:x", "most", "k:1000"):
+            with pytest.raises(ig.ConfigError, match=r"ack is .*; it must be one of taken, sent, delivered, k:N"):
+                member.send(b"never", ack=level)
