@@ -15,6 +15,7 @@ from intergroup_core.log.entry import Kind
 from intergroup_core.log.manifest import MANIFEST, read_manifest
 from intergroup_core.log.part import OrderPart, Part, cut_timestamp, part_of, says_something
 from intergroup_core.log.reader import LogReader, Piece, Place
+from intergroup_core.log.segment import Damage
 from intergroup_core.log.standings import Passed
 from intergroup_core.log.stretch import OrderStretch, Range, SourceStretch, Stretch
 from intergroup_core.ports import Disk
@@ -28,7 +29,8 @@ class StreamReader:
         self._stretches: list[Stretch[Any]] = []
         self._disks: Sequence[Disk] = disks
         self.errors: list[LogError] = []
-        """Why parts were left out: what is damaged there is missing here, and may be fetched again."""
+        """Why parts were left out, or end earlier than they did: what is damaged there is missing here, and may be
+        fetched again."""
         self.refresh()
 
     def refresh(self, disks: Sequence[Disk] | None = None) -> None:
@@ -44,6 +46,8 @@ class StreamReader:
                     continue
                 if reader.manifest.service is not Service.UU and says_something(reader):
                     parts.append(part_of(reader))
+                    if reader.damaged_end is not None:
+                        self.errors.append(reader.damaged_end.error())
             except LogError as error:
                 if not _is_gone(disk):
                     self.errors.append(error)
@@ -92,10 +96,20 @@ class StreamReader:
         What was fetched because a gap had skipped it begins later than the log with the gap, but need not end later.
         """
         if self._stretches:
-            last: Cut = max(reversed(self._stretches), key=lambda stretch: stretch.reach).end
+            last: Cut = self._furthest.end
             return last
         parts = self.parts
         return parts[-1].head() if parts else None
+
+    @property
+    def damaged_head(self) -> Damage | None:
+        """What is damaged behind the head, which so may not be the end of all that was here."""
+        parts = self._furthest.parts if self._stretches else []
+        return next((part.reader.damaged_end for part in parts if part.reader.damaged_end is not None), None)
+
+    @property
+    def _furthest(self) -> Stretch[Any]:
+        return max(reversed(self._stretches), key=lambda stretch: stretch.reach)
 
     def holes(self) -> list[tuple[Cut, Cut]]:
         """Between which cuts something is missing, or may be; in `uu` no part continues another, and there are none.
