@@ -67,6 +67,8 @@ class Kind(IntEnum):
     """The cut before everything that any site has."""
     KEEPERS = 25
     """Who has something of a group's log, this site first."""
+    FILL = 26
+    """Fetch a range that this site's log skipped, or in which it is damaged."""
 
 
 class Said(NamedTuple):

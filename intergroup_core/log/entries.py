@@ -82,6 +82,11 @@ class LogEntries:
         return self._disk.where
 
     @property
+    def names(self) -> frozenset[str]:
+        """Of the files in its directory."""
+        return frozenset(self._disk.names())
+
+    @property
     def segments(self) -> tuple[OpenedSegment, ...]:
         return tuple(self._segments)
 
@@ -227,6 +232,11 @@ class LogEntries:
             data = self._disk.map(name, 0, self._disk.size(name))
             self._maps[segment.first] = data
         return data
+
+    def data_of(self, first: int) -> memoryview | None:
+        """The bytes of the segment with this first entry; None where its file is gone."""
+        segment = next(segment for segment in self._segments if segment.first == first)
+        return None if segment.is_missing else self._mapped(segment)
 
     def view_entries(self) -> list[int]:
         """The numbers of all views, carried ones included."""

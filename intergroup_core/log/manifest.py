@@ -101,6 +101,11 @@ def index_name(first: int) -> str:
     return f"{first:016x}{INDEX_SUFFIX}"
 
 
+def told_name(incarnation: int) -> str:
+    """The file that says of a gap that it was given to a reader in the place of what it skipped."""
+    return f"told-{incarnation:016x}"
+
+
 def first_of(name: str) -> int | None:
     """The number a segment or index is named for, None for other files."""
     stem, dot, suffix = name.partition(".")

@@ -107,6 +107,8 @@ class LogPlaces(LogEntries):
                 behind = Place(header.entry, _messages_upto(entry, bound))
                 break
             behind = Place(header.entry + 1)
+            if cut.view is not None and (header.last_timestamp, header.source) == wanted:
+                break  # what follows may be damaged, and does not matter
         if behind.entry <= self.first + 1 and self._is_removed(wanted):
             raise RangeUnavailable(
                 f"{self._disk.where} does not go back so far: what follows the cut was removed; read it at another site"
