@@ -18,12 +18,13 @@ from intergroup_core.errors import (
     ChannelBroken,
     DataLost,
     LocalProtocolError,
+    LogDamaged,
     LogError,
     MemberEnded,
     RangeUnavailable,
 )
 from intergroup_core.ids import Service, ViewId, timestamp_at
-from intergroup_core.log.cut import Cut, EntryCut, SourceCut
+from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
 from intergroup_core.log.manifest import read_manifest
 from intergroup_core.log.part import joined
 from intergroup_core.log.stream import StreamReader
@@ -31,6 +32,7 @@ from intergroup_core.runtime.disk import FileDisk
 from intergroup_core.runtime.stream_store import StreamStore
 from pyspark_intergroup.course import Course, Moment, cut_before_time, cut_before_view, moments
 from pyspark_intergroup.limits import Limits
+from pyspark_intergroup.missing import MissingRanges
 from pyspark_intergroup.offsets import beginning
 from pyspark_intergroup.order import PassedEntries, is_behind
 from pyspark_intergroup.slice import LogSlice, LostSlice
@@ -67,12 +69,14 @@ class GroupPlanner:
         home: str | None,
         level: str,
         fail_on_data_loss: bool,
+        fetch_timeout_s: float,
     ) -> None:
         self.group, self.service = group, service
         self._config = config
         self._home = home
         self._level = level
         self._fail_on_data_loss = fail_on_data_loss
+        self._missing = MissingRanges(group, fetch_timeout_s, may_lose=not fail_on_data_loss)
         self._client: PlanningClient | None = None
         self._reader: StreamReader | None = None
         self._complete = False
@@ -189,8 +193,32 @@ class GroupPlanner:
     def _held_between(self, start: Cut, stop: Cut) -> Cut:
         """Once this site has all between two cuts; the cut from which it has, which is another where the first is the
         beginning of everything, or where what followed it is lost and need not be there."""
+        begin = self._held_from_a_cut(start, stop)
+        if self._reader is None or self._reader.may_jump:
+            with suppress(RangeUnavailable):  # who plans is told
+                self._fill(begin, stop)
+        return begin
+
+    def _fill(self, start: Cut, stop: Cut) -> None:
+        """Have what this site's logs lack in the midst fetched; DataLost where nobody has it and it must be there."""
+        if isinstance(start, OrderCut) and isinstance(stop, OrderCut):
+            lost = self._missing.fetched(self._connected(), self.logs, start, stop)
+            if lost is not None:
+                jump, why = lost
+                raise self._lost(jump.begin, why)
+
+    def _over_damage(self, start: Cut, stop: Cut, plan: Callable[[], T]) -> T:
+        """A plan, once more where that came upon something damaged which others may have."""
+        try:
+            return plan()
+        except LogDamaged:
+            self._fill(start, stop)
+            return plan()
+
+    def _held_from_a_cut(self, start: Cut, stop: Cut) -> Cut:
         lost, left = self._skipped
         if start == lost:
+            self.logs()
             return left
         begin = start
         if start == beginning(self.service):
@@ -242,6 +270,9 @@ class GroupPlanner:
         stop = self._with_departed(start, stop)
         if not limits.any:
             return stop
+        return self._over_damage(begin, stop, lambda: self._limited(begin, stop, limits)) or start
+
+    def _limited(self, begin: Cut, stop: Cut, limits: Limits) -> Cut | None:
         end: Cut | None = None
         rows = nbytes = 0
         for moment in self._moments(begin, stop):
@@ -249,7 +280,7 @@ class GroupPlanner:
             if end is not None and limits.exceeded_by(rows, nbytes):
                 break
             end = moment.cut
-        return end if end is not None else start
+        return end
 
     def _with_departed(self, start: Cut, stop: Cut) -> Cut:
         """In `rso` a head knows nothing of senders that were gone when the log began: all of theirs lies before it.
@@ -285,7 +316,8 @@ class GroupPlanner:
         if start == stop:
             return []
         begin = self._held_between(start, stop)
-        slices = Slicer(self.group, self.service, self.keepers(), sizes).slices(self.logs(), begin, stop)
+        slicer = Slicer(self.group, self.service, self.keepers(), sizes)
+        slices = self._over_damage(begin, stop, lambda: slicer.slices(self.logs(), begin, stop))
         found: list[LogSlice | LostSlice] = []
         if begin != start and start != beginning(self.service):
             found.append(
@@ -294,7 +326,8 @@ class GroupPlanner:
         for each in slices:
             if each.described.gaps and self._fail_on_data_loss:
                 _, why = each.described.gaps[0]
-                raise self._lost(each.described.start, f"this site's member was out of the group: {why}")
+                given = ", and a query here was given the gap instead" if self.service is Service.RTO else ""
+                raise self._lost(each.described.start, f"this site's member was out of the group: {why}{given}")
             found.append(each)
         return found
 

@@ -111,7 +111,7 @@ ROWS = _of(
         "failOnDataLoss",
         "`true`",
         "Whether the query fails where rows are gone from every log before it read them; if not, a `gap` row stands in "
-        "their place. With `.schema(...)`, `false` needs `_kind` among the columns.",
+        "their place, for good. With `.schema(...)`, `false` needs `_kind` among the columns.",
     ),
 ) + _of(
     Scope.BATCH,
@@ -179,7 +179,12 @@ SITE = _of(
         "How executors get rows: they `join` the group themselves, `fetch` from the driver's site, or join where they "
         "can (`auto`).",
     ),
-    ("fetchTimeout", "`30s`", "How long an executor tries to get a range before its task fails."),
+    (
+        "fetchTimeout",
+        "`30s`",
+        "How long an executor tries to get a range before its task fails, and how long other sites are asked for what "
+        "the driver's site lacks before that is lost.",
+    ),
     (
         "logDir",
         "the agent's",

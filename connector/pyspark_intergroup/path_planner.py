@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from intergroup_core.errors import ConfigError, DataLost, LogError, RangeUnavailable
-from intergroup_core.ids import COUNTER_BITS, EPOCH_US, Service
-from intergroup_core.log.cut import Cut, EntryCut
+from intergroup_core.ids import COUNTER_BITS, EPOCH_US, MemberId, Service
+from intergroup_core.log.cut import Cut, EntryCut, OrderCut
 from intergroup_core.log.manifest import Manifest, read_manifest
 from intergroup_core.log.reader import LogReader
 from intergroup_core.log.stream import StreamReader
@@ -111,6 +111,8 @@ class PathPlanner:
             raise reader.errors[0]
         first, head = reader.first(), reader.head()
         if first is None or head is None:
+            if reader.errors:
+                raise reader.errors[0]
             return
         ending = self._options.ending
         assert ending is not None
@@ -122,6 +124,10 @@ class PathPlanner:
             if self._options.fail_on_data_loss:
                 raise _lost(group, start, str(error)) from None
             yield from self._around_holes(reader, group, service, slicer, start, stop)
+        if reader.damaged_head is not None and stop == head:
+            # Nobody can say where that ended.
+            reason = str(reader.damaged_head.error())
+            yield LostSlice(group=group, service=service, start=head, stop=_behind(head), reason=reason)
 
     def _cut(
         self, reader: StreamReader, group: str, service: Service, point: Start | End, first: Cut, head: Cut
@@ -162,6 +168,11 @@ class PathPlanner:
             yield LostSlice(group=group, service=service, start=end, stop=begin, reason="in no log here")
             start = begin
         yield from slicer.slices(reader, start, stop)
+
+
+def _behind(cut: Cut) -> Cut:
+    """Where the row stands that says that something is missing behind a cut."""
+    return OrderCut(cut.timestamp + 1, MemberId(0), cut.view) if isinstance(cut, OrderCut) else cut
 
 
 def _lost(group: str, cut: Cut, why: str) -> DataLost:

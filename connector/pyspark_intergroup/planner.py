@@ -41,6 +41,7 @@ class Planner:
                 home=options.agent,
                 level=options.read_level,
                 fail_on_data_loss=options.fail_on_data_loss,
+                fetch_timeout_s=options.fetch_timeout_s,
             )
             for group in sorted(options.groups)
         }

@@ -199,6 +199,20 @@ class History:
                     _log.info("%s does not have what comes behind %s: %s", keeper, cut, error)
         return False
 
+    async def fill(self, start: RangeCut, stop: RangeCut) -> tuple[bool, dict[str, str]]:
+        """Fetch a range that this site has not whole into a part of its own; else who was asked, and what they said."""
+        refused: dict[str, str] = {}
+        async with self._turn:
+            for keeper in await self._keepers.find(self._stream.group, self._stream.config):
+                try:
+                    async with keeper_connection(keeper, self._stream.group) as connection:
+                        if await self._taken(connection, start, stop, gaps=False) is not None:
+                            return True, {}
+                    refused[str(keeper)] = "it has a gap there, too"
+                except IntergroupError as error:
+                    refused[str(keeper)] = str(error)
+        return False, refused
+
     def _live_begin(self) -> RangeCut | None:
         """Where the present log begins; None where it has not begun."""
         live = self._live()
@@ -265,6 +279,14 @@ class History:
         self, connection: KeeperConnection, start: RangeCut, stop: RangeCut, *, gaps: bool
     ) -> int | None:
         """The id of the part that has it now; None where it is not to be had there."""
+        try:
+            return await self._taken(connection, start, stop, gaps=gaps)
+        except RangeUnavailable as error:
+            _log.info("a range of %s is not to be had there: %s", self._stream.group, error)
+            return None
+
+    async def _taken(self, connection: KeeperConnection, start: RangeCut, stop: RangeCut, *, gaps: bool) -> int | None:
+        """The same where that raises; None only where there are gaps in it, and may not be."""
         group, service = self._stream.group, self._stream.service
         disk = self._store.create_part(group, service, timestamp_at(now().wall), after=start, fetching=True)
         writer = open_log(disk, durability=Durability.OS, segment_bytes=self._stream.config.log.segment_bytes)
@@ -277,8 +299,6 @@ class History:
                 await asyncio.to_thread(sink.keep)
                 self.fetched_bytes += writer.size
                 kept = True
-        except RangeUnavailable as error:
-            _log.info("a range of %s is not to be had there: %s", group, error)
         finally:
             writer.close()
             disk.close()

@@ -120,6 +120,17 @@ class Readings:
                 return [[keeper.name, keeper.host, keeper.port, keeper.token] for keeper in (*own, *found)]
         raise ChannelBroken(f"a request for keepers is not understood: {body!r:.100}")
 
+    async def fill(self, body: Any) -> Any:
+        match body:
+            case [int(number), start, stop] if number in self._readings:
+                begin, end = cut_of_list(start), cut_of_list(stop)
+                if isinstance(begin, EntryCut) or isinstance(end, EntryCut):
+                    raise ConfigError("a log of uu is nowhere else; there is nothing to fill it with")
+                history = self._streams.history(self._readings[number][0])
+                filled, refused = await self._while_read(number, history.fill(begin, end))
+                return {"filled": filled, "refused": refused}
+        raise ChannelBroken(f"a request to fill a log is not understood: {body!r:.100}")
+
     async def _while_read(self, number: int, question: Coroutine[Any, Any, T]) -> T:
         """An answer that may take for ever, as long as there is somebody to hear it."""
         task = asyncio.create_task(question)

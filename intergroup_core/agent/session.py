@@ -113,6 +113,8 @@ class Session:
                 return await self._readings.earliest(said.body)
             case Kind.KEEPERS:
                 return await self._readings.keepers(said.body)
+            case Kind.FILL:
+                return await self._readings.fill(said.body)
             case Kind.HEAD:
                 return await self._head(said.body)
             case Kind.KEEP:

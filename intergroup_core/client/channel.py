@@ -67,9 +67,11 @@ class Kind(IntEnum):
     """The cut before everything that any site has."""
     KEEPERS = 25
     """Who has something of a group's log, this site first."""
-    HOLDERS = 26
+    FILL = 26
+    """Fetch a range that this site's log skipped, or in which it is damaged."""
+    HOLDERS = 27
     """Sites on whose logs of a group others may rely."""
-    RELEASE = 27
+    RELEASE = 28
     """One of them is gone for good."""
 
 

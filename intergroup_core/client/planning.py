@@ -28,6 +28,14 @@ class Head(NamedTuple):
     """In `rto`: at or below this timestamp nothing more will come behind the cut."""
 
 
+class Filled(NamedTuple):
+    """Whether another site had what this one lacks."""
+
+    filled: bool
+    refused: dict[str, str]
+    """Who was asked in vain, and what they said."""
+
+
 class PlanningClient:
     """A site's member of one group, held for as long as somebody plans reads of its log; for one thread.
 
@@ -129,6 +137,14 @@ class PlanningClient:
 
     def _ask_history(self, cut: Cut) -> int:
         return self._connection.ask(Kind.HISTORY, [self._number, listed_cut(cut)])
+
+    def fill(self, start: Cut, stop: Cut, timeout: float) -> Filled:
+        """Have a range fetched that this site's log skipped or in which it is damaged; once it is here, it stays."""
+        match self._connection.request(Kind.FILL, [self._number, listed_cut(start), listed_cut(stop)], timeout):
+            case {"filled": bool(filled), "refused": dict(refused)}:
+                return Filled(filled, refused)
+            case answer:
+                raise _misunderstood(answer)
 
     def hold(self, entry: int, timeout: float) -> None:
         """Nothing is needed any more that lies before an entry of the log that grows."""

@@ -18,7 +18,9 @@ from intergroup_core.log.segment import (
     Damage,
     OpenedSegment,
     Scan,
+    ended_segment,
     look_through,
+    missing_segment,
     open_sealed,
     payload_at,
     payload_is_sound,
@@ -80,6 +82,11 @@ class LogEntries:
         return self._disk.where
 
     @property
+    def names(self) -> frozenset[str]:
+        """Of the files in its directory."""
+        return frozenset(self._disk.names())
+
+    @property
     def segments(self) -> tuple[OpenedSegment, ...]:
         return tuple(self._segments)
 
@@ -97,6 +104,20 @@ class LogEntries:
     def stop(self) -> int:
         """The number of the entry after the last."""
         return self._segments[-1].stop if self._segments else self.manifest.tail
+
+    @property
+    def readable(self) -> int:
+        """The number of the entry after the last that is not damaged: less than `stop` where the end of the log is."""
+        held = (segment for segment in reversed(self._segments) if segment.readable > segment.first)
+        return next((segment.readable for segment in held), self.first)
+
+    @property
+    def damaged_end(self) -> Damage | None:
+        """What is damaged at the end of the log, with nothing behind it that can be read."""
+        if self.readable == self.stop:
+            return None
+        at = bisect_right(self._segments, self.readable, key=lambda segment: segment.stop)
+        return self._segments[at].damages[-1]
 
     def refresh(self) -> None:
         """See what was appended, sealed and removed."""
@@ -120,7 +141,10 @@ class LogEntries:
         for seal in manifest.sealed:
             highest = segments[-1].index.totals.highest if segments else 0
             segments.append(known.get(seal.first) or open_sealed(self._disk, manifest.log, seal, highest))
-        for first in tail_segments(self._disk.names(), manifest):
+        firsts, durable = tail_segments(self._disk.names(), manifest), manifest.durable_in(manifest.tail)
+        if durable is not None and durable.first not in firsts:
+            segments.append(missing_segment(self._disk, durable, segments[-1].index.totals.highest if segments else 0))
+        for first in firsts:
             if first != (segments[-1].stop if segments else manifest.tail):
                 whole = False
                 break
@@ -144,7 +168,7 @@ class LogEntries:
             data = self._disk.map(name, 0, size)
             scan.walk(data, check_payloads=False)
             self._maps[first] = data
-        return OpenedSegment(first, scan.builder.index(), tuple(scan.damages))
+        return ended_segment(scan, self.manifest.durable_in(first))
 
     def entries(self, first: int, stop: int | None = None, *, check: bool = True) -> Iterator[Entry]:
         """Entries [first, stop) by number; LogDamaged where one of them cannot be read."""
@@ -202,12 +226,17 @@ class LogEntries:
     def _mapped(self, segment: OpenedSegment) -> memoryview:
         data = self._maps.get(segment.first)
         if data is None or len(data) < segment.index.totals.size:
-            if segment.damages and segment.damages[0].what == "the file is missing":
+            if segment.is_missing:
                 raise segment.damages[0].error()
             name = segment_name(segment.first)
             data = self._disk.map(name, 0, self._disk.size(name))
             self._maps[segment.first] = data
         return data
+
+    def data_of(self, first: int) -> memoryview | None:
+        """The bytes of the segment with this first entry; None where its file is gone."""
+        segment = next(segment for segment in self._segments if segment.first == first)
+        return None if segment.is_missing else self._mapped(segment)
 
     def view_entries(self) -> list[int]:
         """The numbers of all views, carried ones included."""
@@ -223,9 +252,10 @@ class LogEntries:
         return view.install()
 
     def context(self) -> Context:
-        """Where the log stands at its end."""
-        if self.stop == self.first:
+        """Where the log stands at its end, or before what is damaged there."""
+        stop = self.readable
+        if stop == self.first:
             return Context(self.stop)
-        *_, last = self.entries(self.stop - 1, check=False)
+        (last,) = self.entries(stop - 1, stop, check=False)
         highest = self._segments[-1].index.totals.highest
-        return Context(0, highest=highest).after(last.header)._replace(install=self.install_before(self.stop))
+        return Context(0, highest=highest).after(last.header)._replace(install=self.install_before(stop))

@@ -74,6 +74,11 @@ class SegmentIndex:
         """An offset at or before an entry."""
         return self._offset(int(np.searchsorted(self.points["entry"], np.uint64(entry), "right")) - 1)
 
+    def entry_before(self, offset: int) -> int:
+        """An entry that begins before an offset, not far from it."""
+        at = int(np.searchsorted(self.points["offset"], np.uint64(offset), "left")) - 1
+        return int(self.points["entry"][at]) if at >= 0 else self.totals.first
+
     def point_of_timestamp(self, timestamp: int) -> tuple[int, int]:
         """An entry, and its offset, before which every timestamp is lower than this one."""
         at = max(0, int(np.searchsorted(self.points["highest"], np.uint64(timestamp), "left")) - 1)

@@ -1,8 +1,9 @@
-"""The manifest of a log: whose it is, and the sealed segments that are durable.
+"""The manifest of a log: whose it is, the sealed segments that are durable, and how much of the next one is.
 
 Segments that are not in it are found by their names: each is named for its first entry, so those that continue
 the numbers of the last one listed are the log's tail, and those below the first are what a removal left behind. So
-nothing has to be written here when a segment is begun.
+nothing has to be written here when a segment is begun. What a crash may take away of the tail lies behind what is known
+to be durable; whatever is missing before that was lost in another way.
 """
 
 from __future__ import annotations
@@ -42,6 +43,18 @@ class SealedSegment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DurableEnd:
+    """Up to where a segment that may still grow was durable at least."""
+
+    first: int
+    """The number of the segment's first entry."""
+    stop: int
+    """The number of the entry after the last one that was durable."""
+    size: int
+    """Of the segment up to there, in bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     """What a log is, and what it has for certain."""
 
@@ -51,6 +64,8 @@ class Manifest:
     first: int = 0
     """The number of the log's first entry; what was below it was removed."""
     sealed: tuple[SealedSegment, ...] = ()
+    durable: DurableEnd | None = None
+    """Of the first segment that is not listed; None where nobody said."""
     after: Cut | None = None
     """The cut behind which the log begins: all that follows it is here, up to the log's end. None where nobody said."""
     upto: Cut | None = None
@@ -62,6 +77,15 @@ class Manifest:
     def tail(self) -> int:
         """The first entry that is in no sealed segment."""
         return self.sealed[-1].stop if self.sealed else self.first
+
+    def durable_in(self, first: int) -> DurableEnd | None:
+        """What is known of the segment with this first entry, where it is the first that is not listed."""
+        return self.durable if self.durable is not None and first == self.durable.first == self.tail else None
+
+    def knowing(self, end: DurableEnd | None) -> Manifest:
+        """With the furthest that is known to be durable of the first segment that is not listed."""
+        ends = [each for each in (end, self.durable) if each is not None and each.first == self.tail]
+        return replace(self, durable=max(ends, key=lambda each: each.size, default=None))
 
     def without(self, segments: tuple[SealedSegment, ...]) -> Manifest:
         kept = tuple(segment for segment in self.sealed if segment not in segments)
@@ -75,6 +99,11 @@ def segment_name(first: int) -> str:
 
 def index_name(first: int) -> str:
     return f"{first:016x}{INDEX_SUFFIX}"
+
+
+def told_name(incarnation: int) -> str:
+    """The file that says of a gap that it was given to a reader in the place of what it skipped."""
+    return f"told-{incarnation:016x}"
 
 
 def first_of(name: str) -> int | None:
@@ -101,6 +130,8 @@ def packed_manifest(manifest: Manifest) -> bytes:
     fields |= {name: cut_fields(cut) for name, cut in bounds.items() if cut is not None}
     if manifest.fetching:
         fields["fetching"] = True
+    if manifest.durable is not None:
+        fields["durable"] = asdict(manifest.durable)
     content = json.dumps(fields, indent=1)
     return f"{content}\n{checksum(content.encode()):016x}\n".encode()
 
@@ -128,6 +159,7 @@ def read_manifest(disk: Disk) -> Manifest:
         after=cut_of_fields(fields["after"]) if "after" in fields else None,
         upto=cut_of_fields(fields["upto"]) if "upto" in fields else None,
         fetching=bool(fields.get("fetching")),
+        durable=DurableEnd(**fields["durable"]) if "durable" in fields else None,
     )
 
 

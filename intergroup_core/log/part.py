@@ -26,6 +26,7 @@ class Part(Generic[C]):
     begin: C
     """All that lies behind this cut, up to `end`, is here."""
     end: C
+    """What is damaged at the end of the log lies behind it."""
 
     def __init__(self, reader: LogReader) -> None:
         self.reader = reader
@@ -52,6 +53,11 @@ class Part(Generic[C]):
         """The view that was in force where the log begins, where it says so."""
         return self._first_view if self._first is not None and self._first.carried else None
 
+    @property
+    def _complete_upto(self) -> Cut | None:
+        """Up to where it was said to be complete, unless its end is damaged since."""
+        return self.reader.manifest.upto if self.reader.damaged_end is None else None
+
     def holds(self, cut: C) -> bool:
         """Whether a cut lies in this part, its two ends included."""
         raise NotImplementedError
@@ -66,7 +72,7 @@ class OrderPart(Part[OrderCut]):
 
     def __init__(self, reader: LogReader) -> None:
         super().__init__(reader)
-        after, upto = reader.manifest.after, reader.manifest.upto
+        after, upto = reader.manifest.after, self._complete_upto
         if isinstance(after, OrderCut):
             self.begin = after
         elif self._first is not None and self._carried is not None:
@@ -87,7 +93,7 @@ class OrderPart(Part[OrderCut]):
         for segment in self.reader.segments:
             for gap in segment.index.gaps["entry"].tolist():
                 entered: ViewId | None = None
-                for entry in self.reader.entries(gap + 1, check=False):
+                for entry in self.reader.entries(gap + 1, self.reader.readable, check=False):
                     if entry.kind is Kind.DATA:
                         if entered is not None:
                             found[entered] = (entry.header.first_timestamp, entry.header.source - 1)
@@ -147,7 +153,7 @@ class OrderPart(Part[OrderCut]):
     def place_of(self, cut: OrderCut) -> Place:
         """Where a cut that this part holds, or goes on from, lies in its log."""
         if cut.view is not None and cut.view not in self.views:
-            return self.reader.end() if cut == self.end else self.reader.start()
+            return Place(self.reader.readable) if cut == self.end else self.reader.start()
         return self.reader.place_of(cut)
 
 
@@ -160,7 +166,7 @@ class SourcePart(Part[SourceCut]):
 
     def __init__(self, reader: LogReader) -> None:
         super().__init__(reader)
-        after, upto = reader.manifest.after, reader.manifest.upto
+        after, upto = reader.manifest.after, self._complete_upto
         self.lineage: Lineage = reader.lineage()
         self.first_seqs, self.last_seqs = reader.first_seqs(), reader.last_seqs()
         """Of the messages that are in the log itself; `end` knows more where it was said between which cuts it lies."""
@@ -230,6 +236,6 @@ def _key(cut: OrderCut) -> tuple[int, int]:
 
 def _placed(reader: LogReader) -> Iterator[EntryHeader]:
     """Messages and views; a gap and a view that is carried have no place of their own."""
-    for entry in reader.entries(reader.first, check=False):
+    for entry in reader.entries(reader.first, reader.readable, check=False):
         if entry.header.kind != Kind.GAP and not entry.header.carried:
             yield entry.header

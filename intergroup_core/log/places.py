@@ -53,7 +53,7 @@ class LogPlaces(LogEntries):
     def place_of_timestamp(self, timestamp: int) -> Place:
         """Before the first entry that has this timestamp or a later one; in `rto` that is exact to the message."""
         start = self._point_of_timestamp(self.first, timestamp)
-        for entry in self.entries(start, check=False):
+        for entry in self.entries(start, self.readable, check=False):
             header = entry.header
             if header.last_timestamp >= timestamp and header.kind != Kind.GAP and not header.carried:
                 if header.kind == Kind.DATA and header.first_timestamp < timestamp:
@@ -67,7 +67,7 @@ class LogPlaces(LogEntries):
             start = segment.index.point_of_message(sender, seq)
             if start is None:
                 continue
-            for entry in self.entries(start, segment.stop, check=False):
+            for entry in self.entries(start, segment.readable, check=False):
                 header = entry.header
                 if header.kind == Kind.DATA and header.source == sender and header.last_seq >= seq:
                     run = entry.chunk().run
@@ -90,13 +90,13 @@ class LogPlaces(LogEntries):
                     f"the cut is of log {cut.log:016x} and {self._disk.where} is another; read it where it was made"
                 )
             return Place(cut.entry)
-        if cut == self.manifest.upto:
+        if cut == self.manifest.upto and self.damaged_end is None:
             return self.end()  # with a gap that may stand there, of which no cut tells
         begin = self.place_of_view(cut.view).entry if cut.view is not None else self.first
         start = max(begin, self._point_of_timestamp(begin, cut.timestamp))
         behind = Place(start)
         wanted = (cut.timestamp, cut.sender)
-        for entry in self.entries(start, check=False):
+        for entry in self.entries(start, self.readable, check=False):
             header = entry.header
             if header.kind == Kind.GAP or header.carried:
                 continue
@@ -107,6 +107,8 @@ class LogPlaces(LogEntries):
                 behind = Place(header.entry, _messages_upto(entry, bound))
                 break
             behind = Place(header.entry + 1)
+            if cut.view is not None and (header.last_timestamp, header.source) == wanted:
+                break  # what follows may be damaged, and does not matter
         if behind.entry <= self.first + 1 and self._is_removed(wanted):
             raise RangeUnavailable(
                 f"{self._disk.where} does not go back so far: what follows the cut was removed; read it at another site"

@@ -1,13 +1,14 @@
 """What a crash left of a log: a torn tail is cut, damage is named and kept, nothing is skipped in silence.
 
-A crash may leave any part of what was not synced, in any order. Damage that no later entry knows to have been durable
-is taken for that, and the log is cut back to the last whole entry before it. Damage before a place that was durable
-happened later: it is isolated, and what lies behind it stays.
+A crash may leave any part of what was not synced, in any order. Damage that neither a later entry nor the manifest
+knows to have been durable is taken for that, and the log is cut back to the last whole entry before it. Damage before
+a place that was durable happened later: it is isolated, and what lies behind it stays. Where nothing does, the log goes
+on with the number behind what was durable.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from intergroup_core.effects import Install
 from intergroup_core.log.body import install_of
@@ -23,7 +24,15 @@ from intergroup_core.log.manifest import (
     index_name,
     segment_name,
 )
-from intergroup_core.log.segment import Damage, OpenedSegment, Scan, open_sealed, payload_at
+from intergroup_core.log.segment import (
+    Damage,
+    OpenedSegment,
+    Scan,
+    ended_segment,
+    missing_segment,
+    open_sealed,
+    payload_at,
+)
 from intergroup_core.ports import Disk
 
 
@@ -69,16 +78,30 @@ def recover(disk: Disk, manifest: Manifest) -> Recovered:
         before = segments[-1].index.totals.highest if segments else 0
         segments.append(open_sealed(disk, manifest.log, seal, before))
         report.damages += segments[-1].damages
-    scans = _tail(disk, manifest, segments, report)
-    segments += [OpenedSegment(scan.builder.first, scan.builder.index(), tuple(scan.damages)) for scan in scans]
-    active = scans.pop() if scans and not scans[-1].damages else None
+    tail = _tail(disk, manifest, segments, report)
+    segments += [each.opened for each in tail]
+    active = tail.pop() if tail and not tail[-1].opened.damages else None
     return Recovered(
         manifest,
         report,
         _context(disk, manifest, segments),
-        tuple(scan.builder.sealed() for scan in scans),
-        active.builder if active is not None else None,
+        tuple(each.sealed for each in tail),
+        active.scan.builder if active is not None else None,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _TailSegment:
+    """A segment that no manifest lists, after what a crash left of it was cut."""
+
+    scan: Scan
+    opened: OpenedSegment
+
+    @property
+    def sealed(self) -> SealedSegment:
+        """What will be said of it where nothing more comes into it, its damages included."""
+        size = max([self.scan.end, *(damage.stop for damage in self.opened.damages)])
+        return replace(self.scan.builder.sealed(), stop=self.opened.stop, size=size)
 
 
 def tail_segments(names: list[str], manifest: Manifest) -> list[int]:
@@ -100,42 +123,53 @@ def _remove_leftovers(disk: Disk, manifest: Manifest, report: Report) -> None:
             report.removed_files.append(f"{disk.where}/{name}")
 
 
-def _tail(disk: Disk, manifest: Manifest, sealed: list[OpenedSegment], report: Report) -> list[Scan]:
+def _tail(disk: Disk, manifest: Manifest, sealed: list[OpenedSegment], report: Report) -> list[_TailSegment]:
     """The segments after those listed, as far as they are a continuation."""
-    scans: list[Scan] = []
+    found: list[_TailSegment] = []
     expected = manifest.tail
     highest = sealed[-1].index.totals.highest if sealed else 0
+    durable = manifest.durable_in(expected)
     firsts = tail_segments(disk.names(), manifest)
+    named: set[str] = set()
+    if durable is not None and expected not in firsts:
+        missing = missing_segment(disk, durable, highest)
+        report.damages += missing.damages
+        named = {damage.file for damage in missing.damages}
+        disk.create(segment_name(expected)).close()  # with nothing in it, so that the log can go on behind it
+        firsts.insert(0, expected)
     for at, first in enumerate(firsts):
         if first != expected:
             _cut_files(disk, manifest.log, firsts[at:], report)
             break
-        scan = _scan_tail(disk, manifest.log, first, highest, report)
-        report.damages += scan.damages
-        scans.append(scan)
-        expected, highest = scan.builder.stop, scan.builder.highest
-    return scans
+        each = _scan_tail(disk, manifest, first, highest, report)
+        report.damages += [damage for damage in each.opened.damages if damage.file not in named]
+        found.append(each)
+        expected, highest = each.opened.stop, each.scan.builder.highest
+    return found
 
 
-def _scan_tail(disk: Disk, log: int, first: int, highest: int, report: Report) -> Scan:
-    name = segment_name(first)
+def _scan_tail(disk: Disk, manifest: Manifest, first: int, highest: int, report: Report) -> _TailSegment:
+    name, log, durable = segment_name(first), manifest.log, manifest.durable_in(first)
     data = disk.map(name, 0, disk.size(name))
     scan = Scan(f"{disk.where}/{name}", log, IndexBuilder(first, highest))
     scan.walk(data, check_payloads=True)
     entries = scan.builder.entries
-    uncertain = next((damage for damage in scan.damages if damage.offset >= scan.synced), None)
+    known = max(scan.synced, durable.size if durable is not None else 0)
+    uncertain = next((damage for damage in scan.damages if damage.offset >= known), None)
     if uncertain is not None:
         scan = Scan(scan.name, log, IndexBuilder(first, highest))
         scan.walk(data[: uncertain.offset], check_payloads=True)
-    if scan.end < len(data):
+    lacking = scan.lacks(durable)
+    end = scan.end if lacking is None else lacking.stop
+    if end < len(data):
         whole = entries - scan.builder.entries
-        report.cuts.append(Cut(scan.name, scan.end, len(data) - scan.end, whole))
+        report.cuts.append(Cut(scan.name, end, len(data) - end, whole))
         del data
         file = disk.reopen(name)
-        file.truncate(scan.end)
+        file.truncate(end)
         file.sync()
         file.close()
-    return scan
+    return _TailSegment(scan, ended_segment(scan, durable))
 
 
 def _cut_files(disk: Disk, log: int, firsts: list[int], report: Report) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from intergroup_core.log.body import frames_of, install_of
 from intergroup_core.log.digest import checksum, frames_checksum
 from intergroup_core.log.entry import ENTRY_BYTES, MAGIC, EntryHeader, Kind, check_kind, header_at
 from intergroup_core.log.index import IndexBuilder, SegmentIndex, unpacked_index
-from intergroup_core.log.manifest import SealedSegment, index_name, segment_name
+from intergroup_core.log.manifest import DurableEnd, SealedSegment, index_name, segment_name
 from intergroup_core.ports import Disk
 from intergroup_core.wire.checksum import check_frame, check_frames
 
@@ -48,6 +48,12 @@ class Scan:
     def end(self) -> int:
         """Where the last whole entry ends."""
         return self.builder.size
+
+    def lacks(self, durable: DurableEnd | None) -> Damage | None:
+        """What is missing at the end, as far as it is known to have been durable; a crash does not take that."""
+        if durable is None or self.end >= durable.size:
+            return None
+        return Damage(self.name, self.end, durable.size, "what was durable here is not whole")
 
     def walk(self, data: memoryview, *, check_payloads: bool, progress: Callable[[int], None] | None = None) -> None:
         """Go on from where the last walk ended; a last entry that is not whole is left alone."""
@@ -130,21 +136,48 @@ class OpenedSegment:
     first: int
     index: SegmentIndex
     damages: tuple[Damage, ...] = ()
+    lost: int = 0
+    """Entries at its end that are damaged."""
 
     @property
     def stop(self) -> int:
+        return self.index.totals.stop + self.lost
+
+    @property
+    def readable(self) -> int:
+        """The number of the entry after the last that is not damaged."""
         return self.index.totals.stop
+
+    @property
+    def is_missing(self) -> bool:
+        return any(damage.what == _MISSING for damage in self.damages)
+
+
+_MISSING = "the file is missing"
+
+
+def missing_segment(disk: Disk, segment: SealedSegment | DurableEnd, before: int) -> OpenedSegment:
+    """One whose file is not there any more."""
+    damage = Damage(f"{disk.where}/{segment_name(segment.first)}", 0, segment.size, _MISSING)
+    index = IndexBuilder(segment.first, before).index()
+    return OpenedSegment(segment.first, index, (damage,), segment.stop - segment.first)
+
+
+def ended_segment(scan: Scan, durable: DurableEnd | None) -> OpenedSegment:
+    """One that may still grow, as far as it was walked; what is known to have been durable counts, whole or not."""
+    opened = OpenedSegment(scan.builder.first, scan.builder.index(), tuple(scan.damages))
+    lacking = scan.lacks(durable)
+    if durable is None or lacking is None:
+        return opened
+    return replace(opened, damages=(*opened.damages, lacking), lost=max(0, durable.stop - opened.readable))
 
 
 def open_sealed(disk: Disk, log: int, seal: SealedSegment, before: int) -> OpenedSegment:
     """A sealed segment by its index, or looked through where that is of no use; `before` is the timestamp so far."""
     name = segment_name(seal.first)
-    where = f"{disk.where}/{name}"
-    builder = IndexBuilder(seal.first, before)
     there = set(disk.names())
     if name not in there:
-        builder.stop = seal.stop
-        return OpenedSegment(seal.first, builder.index(), (Damage(where, 0, seal.size, "the file is missing"),))
+        return missing_segment(disk, seal, before)
     size = disk.size(name)
     index = _stored_index(disk, seal) if index_name(seal.first) in there and size == seal.size else None
     if index is not None:
@@ -156,14 +189,12 @@ def look_through(disk: Disk, log: int, seal: SealedSegment, before: int) -> Open
     """A sealed segment by all of its entries, with what is damaged."""
     name = segment_name(seal.first)
     where, size = f"{disk.where}/{name}", disk.size(name)
-    builder = IndexBuilder(seal.first, before)
-    scan = Scan(where, log, builder)
+    scan = Scan(where, log, IndexBuilder(seal.first, before))
     scan.walk(disk.map(name, 0, min(size, seal.size)), check_payloads=True)
     damages = list(scan.damages)
     if scan.end < seal.size:
         damages.append(Damage(where, scan.end, seal.size, "what was sealed here is not whole"))
-    builder.stop = seal.stop
-    return OpenedSegment(seal.first, builder.index(), tuple(damages))
+    return OpenedSegment(seal.first, scan.builder.index(), tuple(damages), seal.stop - scan.builder.stop)
 
 
 def _stored_index(disk: Disk, seal: SealedSegment) -> SegmentIndex | None:

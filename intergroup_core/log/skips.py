@@ -66,7 +66,7 @@ def _spoken(log: LogEntries) -> Iterator[tuple[MemberId | None, int, int, int]]:
         if not len(segment.index.gaps):
             yield from _summed_up(log, segment)
             continue
-        for entry in log.entries(segment.first, segment.stop, check=False):
+        for entry in log.entries(segment.first, segment.readable, check=False):
             header = entry.header
             if header.kind == Kind.GAP:
                 yield None, 0, 0, header.entry

@@ -12,9 +12,11 @@ from intergroup_core.ids import MemberId, Service
 from intergroup_core.log.arrangement import stretches_of
 from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
 from intergroup_core.log.entry import Kind
+from intergroup_core.log.jumps import Filling, Jump, fillings_of, jumps_of, may_jump
 from intergroup_core.log.manifest import MANIFEST, read_manifest
 from intergroup_core.log.part import OrderPart, Part, cut_timestamp, part_of, says_something
 from intergroup_core.log.reader import LogReader, Piece, Place
+from intergroup_core.log.segment import Damage
 from intergroup_core.log.standings import Passed
 from intergroup_core.log.stretch import OrderStretch, Range, SourceStretch, Stretch
 from intergroup_core.ports import Disk
@@ -26,9 +28,14 @@ class StreamReader:
     def __init__(self, disks: Sequence[Disk]) -> None:
         self._readers: dict[int, LogReader] = {}
         self._stretches: list[Stretch[Any]] = []
+        self._fillings: dict[int, list[Filling]] = {}
+        """By the log that jumps there."""
+        self._fillers: list[OrderPart] = []
+        """Parts that are read only where another one jumps."""
         self._disks: Sequence[Disk] = disks
         self.errors: list[LogError] = []
-        """Why parts were left out: what is damaged there is missing here, and may be fetched again."""
+        """Why parts were left out, or end earlier than they did: what is damaged there is missing here, and may be
+        fetched again."""
         self.refresh()
 
     def refresh(self, disks: Sequence[Disk] | None = None) -> None:
@@ -44,13 +51,17 @@ class StreamReader:
                     continue
                 if reader.manifest.service is not Service.UU and says_something(reader):
                     parts.append(part_of(reader))
+                    if reader.damaged_end is not None:
+                        self.errors.append(reader.damaged_end.error())
             except LogError as error:
                 if not _is_gone(disk):
                     self.errors.append(error)
             else:
                 readers[reader.manifest.log] = reader
         self._readers = readers
-        self._stretches = stretches_of(parts)
+        self._fillings = fillings_of([part for part in parts if isinstance(part, OrderPart)])
+        self._fillers = [filling.part for each in self._fillings.values() for filling in each]
+        self._stretches = stretches_of([part for part in parts if part not in self._fillers])
 
     def _look(self, disk: Disk) -> LogReader | None:
         """The log in a directory; None where it is only being made."""
@@ -92,10 +103,20 @@ class StreamReader:
         What was fetched because a gap had skipped it begins later than the log with the gap, but need not end later.
         """
         if self._stretches:
-            last: Cut = max(reversed(self._stretches), key=lambda stretch: stretch.reach).end
+            last: Cut = self._furthest.end
             return last
         parts = self.parts
         return parts[-1].head() if parts else None
+
+    @property
+    def damaged_head(self) -> Damage | None:
+        """What is damaged behind the head, which so may not be the end of all that was here."""
+        parts = self._furthest.parts if self._stretches else []
+        return next((part.reader.damaged_end for part in parts if part.reader.damaged_end is not None), None)
+
+    @property
+    def _furthest(self) -> Stretch[Any]:
+        return max(reversed(self._stretches), key=lambda stretch: stretch.reach)
 
     def holes(self) -> list[tuple[Cut, Cut]]:
         """Between which cuts something is missing, or may be; in `uu` no part continues another, and there are none.
@@ -121,18 +142,83 @@ class StreamReader:
             case EntryCut(), EntryCut():
                 return self._entry_ranges(start, stop)
             case OrderCut(), OrderCut():
-                begin, end = self._stretch_of(start), self._stretch_of(stop)
-                found: list[Range] = []
-                for stretch in self._course(begin):
-                    if stretch.holds(stop):
-                        return [*found, *stretch.ranges(start, stop)]
-                    found += stretch.ranges(start, stretch.end)
-                    start = stretch.end
-                raise self._hole_behind(begin if self._before(begin, end) else end)
+                return self._order_ranges(start, stop)
             case SourceCut(), SourceCut():
                 return self._source_stretch(start, stop).ranges(start, stop)
             case _:
                 raise RangeUnavailable("a range has both its ends in the order of one service; give two cuts of it")
+
+    def _order_ranges(self, start: OrderCut, stop: OrderCut) -> list[Range]:
+        within, upto = self._filler_of(start), self._filler_of(stop)
+        if within is not None:
+            if within.holds(stop):
+                return [Range(within.reader, within.place_of(start), within.place_of(stop))]
+            first = Range(within.reader, within.place_of(start), within.place_of(within.end))
+            return [first, *self._order_ranges(within.end, stop)]
+        if upto is not None:
+            begins = upto.holds(start)
+            last = Range(upto.reader, upto.place_of(start if begins else upto.begin), upto.place_of(stop))
+            return [last] if begins else [*self._order_ranges(start, upto.begin), last]
+        begin, end = self._stretch_of(start), self._stretch_of(stop)
+        found: list[Range] = []
+        at = start
+        for stretch in self._course(begin):
+            if stretch.holds(stop):
+                return list(self._filled([*found, *stretch.ranges(at, stop)], start, stop))
+            found += stretch.ranges(at, stretch.end)
+            at = stretch.end
+        raise self._hole_behind(begin if self._before(begin, end) else end)
+
+    def _filler_of(self, cut: OrderCut) -> OrderPart | None:
+        """What has a cut that lies in nothing but what some log skipped."""
+        if any(stretch.holds(cut) for stretch in self._stretches):
+            return None
+        return next((part for part in self._fillers if part.holds(cut)), None)
+
+    def _filled(self, ranges: list[Range], start: OrderCut, stop: OrderCut) -> Iterator[Range]:
+        """The same with what was fetched in the place of what a log skipped."""
+        for found in ranges:
+            assert isinstance(found.start, Place)
+            assert isinstance(found.stop, Place)
+            at = found.start
+            for part, begin, end in self._fillings.get(found.reader.manifest.log, ()):
+                # A range that begins or ends within it does so at a cut that both have.
+                known = (at <= begin or part.holds(start)) and (end <= found.stop or part.holds(stop))
+                if end <= at or found.stop <= begin or not known:
+                    continue
+                if at < begin:
+                    yield Range(found.reader, at, begin)
+                first = part.place_of(part.begin if at <= begin else start)
+                yield Range(part.reader, first, part.place_of(part.end if end <= found.stop else stop))
+                at = min(end, found.stop)
+            if at < found.stop or at == found.start:
+                yield Range(found.reader, at, found.stop)
+
+    @property
+    def may_jump(self) -> bool:
+        """Whether any log has gaps or known damage in it."""
+        return any(may_jump(reader) for reader in self._readers.values())
+
+    def jumps(self, start: OrderCut, stop: OrderCut) -> list[Jump]:
+        """Where between two cuts something is missing in the logs that give it, be it skipped or damaged."""
+        found: list[Jump] = []
+        for each in self.ranges(start, stop):
+            assert isinstance(each.start, Place)
+            assert isinstance(each.stop, Place)
+            if may_jump(each.reader):
+                begin, end = each.start, each.stop
+                found += [
+                    jump
+                    for jump in jumps_of(each.reader)
+                    if jump.is_crossed(begin, end) or self._is_left_within(jump, begin)
+                ]
+        return found
+
+    def _is_left_within(self, jump: Jump, place: Place) -> bool:
+        """Whether a range begins where what was fetched ends, before the first message behind what is missing."""
+        if not jump.first < place.entry < jump.stop:
+            return False
+        return any(filling.stop == place for filling in self._fillings.get(jump.log.manifest.log, ()))
 
     def passed(self, start: SourceCut, stop: SourceCut) -> Passed:
         """Somebody who is about to go through a range of `rso`."""
@@ -217,10 +303,9 @@ class StreamReader:
         """The view in force at a cut, where a part knows it."""
         if isinstance(cut, EntryCut):
             return self._log(cut).install_at(cut)
-        for stretch in self._stretches:
-            for part in stretch.parts:
-                if part.holds(cut) if cut.view is None else cut.view in part.views:
-                    return part.reader.install_at(cut)
+        for part in (*(part for stretch in self._stretches for part in stretch.parts), *self._fillers):
+            if part.holds(cut) if cut.view is None else cut.view in part.views:
+                return part.reader.install_at(cut)
         return None
 
     @property

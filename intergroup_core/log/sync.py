@@ -41,7 +41,8 @@ class SyncJob:
         """All entries below it are durable afterwards."""
         self.unsettled = unsettled
         self.manifest = manifest
-        """With the sealed segments listed; None where there are none to list."""
+        """With the sealed segments listed, and how much of the next one is durable with this job; None where there are
+        none to list."""
         self.names = names
         self.active = active
         self.active_words = active_words
@@ -58,12 +59,13 @@ class SyncJob:
     def steps(self) -> list[Callable[[], None]]:
         """What `run` does, one after another; in between the writer may do anything that it does during a job."""
         steps = [self._syncing(unsettled.file) for unsettled in self.unsettled]
+        steps.append(self._syncing(self.active))
         if self.manifest is not None:
-            # Its names go with it.
+            # It speaks of all of them, and its names go with it.
             steps.append(self._list_sealed)
         elif self.names:
             steps.append(self._disk.sync_names)
-        return [*steps, self._syncing(self.active)]
+        return steps
 
     def _list_sealed(self) -> None:
         assert self.manifest is not None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from intergroup_core.log.entry import ENTRY_BYTES, header_at
 from intergroup_core.log.index import IndexBuilder, unpacked_index
-from intergroup_core.log.manifest import Manifest, SealedSegment, index_name, segment_name
+from intergroup_core.log.manifest import DurableEnd, Manifest, SealedSegment, index_name, segment_name
 from intergroup_core.log.recovery import tail_segments
 from intergroup_core.log.segment import Damage, Scan
 from intergroup_core.ports import Disk
@@ -37,8 +37,13 @@ def verify(disk: Disk, manifest: Manifest, progress: Callable[[int], None] | Non
     found = Verified()
     there = set(disk.names())
     expected, highest = manifest.first, 0
-    seals = {seal.first: seal for seal in manifest.sealed}
-    for first in [*seals, *tail_segments(list(there), manifest)]:
+    seals: dict[int, SealedSegment | DurableEnd] = {seal.first: seal for seal in manifest.sealed}
+    firsts = [*seals, *tail_segments(list(there), manifest)]
+    durable = manifest.durable_in(manifest.tail)
+    if durable is not None:
+        seals[durable.first] = durable
+        firsts = sorted({*firsts, durable.first})
+    for first in firsts:
         name = segment_name(first)
         where = f"{disk.where}/{name}"
         if name not in there:
@@ -56,14 +61,17 @@ def verify(disk: Disk, manifest: Manifest, progress: Callable[[int], None] | Non
         found.segments += 1
         found.entries += scan.builder.entries - int((scan.builder.index().views["own"] == 0).sum())
         found.size += len(data)
-        expected = seals[first].stop if first in seals else scan.builder.stop
+        expected = max(scan.builder.stop, seals[first].stop if first in seals else 0)
         highest = scan.builder.highest
     return found
 
 
-def _look_at_end(scan: Scan, data: memoryview, seal: SealedSegment | None, found: Verified) -> None:
+def _look_at_end(scan: Scan, data: memoryview, seal: SealedSegment | DurableEnd | None, found: Verified) -> None:
     left = len(data) - scan.end
-    if seal is not None and scan.end != seal.size:
+    lacking = scan.lacks(seal) if isinstance(seal, DurableEnd) else None
+    if lacking is not None:
+        found.damages.append(lacking)
+    elif isinstance(seal, SealedSegment) and scan.end != seal.size:
         found.damages.append(
             Damage(scan.name, min(scan.end, seal.size), seal.size, "what was sealed here is not whole")
         )

@@ -15,6 +15,7 @@ from intergroup_core.log.growing import GrowingSegment
 from intergroup_core.log.index import IndexBuilder, SegmentIndex
 from intergroup_core.log.manifest import (
     MANIFEST,
+    DurableEnd,
     Manifest,
     SealedSegment,
     index_name,
@@ -156,10 +157,11 @@ class LogWriter:
         if level is Durability.DISK:
             self._refuse_while_syncing("flush to disk")
         if level is Durability.DISK and self.durable < self.appended:
-            if self._unsettled:
-                self.settle()
+            # First, so that a manifest that is to be written anyway can tell of it.
             self._sync(self._segment.file)
-            if self._new_names:
+            if self._unsettled:
+                self._settle(self._whole)
+            elif self._new_names:
                 self._disk.sync_names()
                 self._new_names = False
             self.durable = self.appended
@@ -169,14 +171,14 @@ class LogWriter:
     def settle(self) -> None:
         """Make sealed segments durable and list them in the manifest; without it they are looked through at a start."""
         self._refuse_while_syncing("settle")
-        if not self._unsettled:
-            return
+        if self._unsettled:
+            self._settle(self._known)
+
+    def _settle(self, end: DurableEnd | None) -> None:
         for unsettled in self._unsettled:
             self._sync(unsettled.file)
         sealed = tuple(unsettled.segment for unsettled in self._unsettled)
-        manifest = replace(self._manifest, sealed=(*self._manifest.sealed, *sealed))
-        write_manifest(self._disk, manifest)
-        self._manifest = manifest
+        self._write_manifest(replace(self._manifest, sealed=(*self._manifest.sealed, *sealed)).knowing(end))
         self._new_names = False
         for unsettled in self._unsettled:
             unsettled.file.close()
@@ -200,7 +202,9 @@ class LogWriter:
             self._disk,
             mark=self.appended,
             unsettled=tuple(self._unsettled),
-            manifest=replace(self._manifest, sealed=(*self._manifest.sealed, *sealed)) if sealed else None,
+            manifest=replace(self._manifest, sealed=(*self._manifest.sealed, *sealed)).knowing(self._whole)
+            if sealed
+            else None,
             names=self._new_names,
             active=self._segment.file,
             active_words=self._segment.builder.size // 8,
@@ -244,8 +248,7 @@ class LogWriter:
             return
         after = begins_behind(self._disk, self._manifest, segments)
         manifest = replace(self._manifest.without(segments), first=segments[-1].stop, after=after)
-        write_manifest(self._disk, manifest)
-        self._manifest = manifest
+        self._write_manifest(manifest.knowing(self._known))
         while self._unsettled and self._unsettled[0].segment in segments:
             self._unsettled.pop(0).file.close()
         there = set(self._disk.names())
@@ -260,19 +263,38 @@ class LogWriter:
         self.flush(Durability.DISK)
         after, upto = after or self._manifest.after, upto or self._manifest.upto
         manifest = replace(self._manifest, after=after, upto=upto, fetching=self._manifest.fetching and upto is None)
-        write_manifest(self._disk, manifest)
-        self._manifest = manifest
+        self._write_manifest(manifest.knowing(self._known))
 
     def close(self) -> None:
-        """Everything durable, unless the disk refuses."""
+        """Everything durable, unless the disk refuses, and the manifest says so: what is lost later is known to be."""
         self._refuse_while_syncing("close")
         try:
             if not self._failed and not self._segment.broken:
                 self.flush(Durability.DISK)
+                manifest = self._manifest.knowing(self._known)
+                if manifest != self._manifest:
+                    with suppress(DiskFull):  # all is durable, although there is no room to say so
+                        self._write_manifest(manifest)
         finally:
             for unsettled in self._unsettled:
                 unsettled.file.close()
             self._segment.file.close()
+
+    @property
+    def _whole(self) -> DurableEnd | None:
+        """All of the segment that grows, for when it is synced."""
+        builder = self._segment.builder
+        return DurableEnd(first=builder.first, stop=self.appended, size=builder.size) if builder.size else None
+
+    @property
+    def _known(self) -> DurableEnd | None:
+        """What of the segment that grows is durable already."""
+        size = 8 * self._segment.synced_words
+        return DurableEnd(first=self._segment.builder.first, stop=self.durable, size=size) if size else None
+
+    def _write_manifest(self, manifest: Manifest) -> None:
+        write_manifest(self._disk, manifest)
+        self._manifest = manifest
 
     def _put(self, entry: MadeEntry, view: ViewId | None = None) -> None:
         self._segment.put(entry, view)

@@ -121,9 +121,28 @@ class SimDisk:
         return disk
 
     def flip_bit(self, name: str, offset: int, bit: int) -> None:
-        """What decays on a disk: it is read so from now on."""
+        """What decays on a disk: it is read so from now on, after a crash too."""
         content = self._file(name)
         content.now[offset] ^= 1 << bit
+        if offset < len(content.synced):
+            synced = bytearray(content.synced)
+            synced[offset] ^= 1 << bit
+            content.synced = bytes(synced)
+
+    def spoil_end(self, name: str, offset: int, rng: Random) -> None:
+        """A file that reads otherwise, or not at all, from somewhere on to its end, although it was synced."""
+        content = self._file(name)
+        length = len(content.now) - offset
+        del content.now[offset:]
+        match rng.randrange(3):
+            case 0:
+                content.now += rng.randbytes(length)
+            case 1:
+                content.now += bytes(length)
+            case _:
+                content.now += rng.randbytes(rng.randrange(length))
+        content.synced, content.cut_to = bytes(content.now), None
+        content.dirty.clear()
 
     def _file(self, name: str) -> _Content:
         if name not in self._files:

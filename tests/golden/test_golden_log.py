@@ -19,6 +19,7 @@ from intergroup_core.wire.records import pack_records
 from tests.log_builders import contents, rows_of, what_was_delivered
 
 LOG_FILES = Path(__file__).parent / "log"
+CLOSED_LOG_FILES = Path(__file__).parent / "closed_log"
 SENDER, OTHER = MemberId(0x0123_4567_89AB_CDEF), MemberId(0xFEDC_BA98_7654_3210)
 LOG = 0x1122_3344_5566_7788
 TIMESTAMP = 0x0777_8888_9999_AAAA
@@ -58,6 +59,30 @@ def a_golden_log() -> SimDisk:
     log.append(DELIVERED[-1])
     log.settle()
     return disk
+
+
+def a_closed_golden_log() -> SimDisk:
+    """The same, with a manifest that says how much of the last segment is durable."""
+    disk = a_golden_log()
+    open_log(disk, segment_bytes=2_400).close()
+    return disk
+
+
+def test_a_closed_log_says_so_in_its_manifest() -> None:
+    disk = a_closed_golden_log()
+    written = bytes(disk.map(MANIFEST, 0, disk.size(MANIFEST)))
+    assert written.hex(" ", 8) == bytes.fromhex((CLOSED_LOG_FILES / "manifest.hex").read_text()).hex(" ", 8)
+
+
+def test_a_closed_log_on_file_is_read() -> None:
+    disk = SimDisk()
+    closed = bytes.fromhex((CLOSED_LOG_FILES / "manifest.hex").read_text())
+    for name, content in (on_file() | {MANIFEST: closed}).items():
+        disk.create(name).appendv([content])
+    reader = LogReader(disk)
+    assert contents(reader) == [what_was_delivered(delivered) for delivered in DELIVERED]
+    assert reader.manifest.durable is not None
+    assert (reader.manifest.durable.stop, reader.damaged_end) == (reader.stop, None)
 
 
 def files() -> dict[str, bytes]:

@@ -17,7 +17,7 @@ from intergroup_core.errors import DiskFull, LogDamaged
 from intergroup_core.ids import Service
 from intergroup_core.log.cut import Cut
 from intergroup_core.log.entry_maker import Delivered
-from intergroup_core.log.manifest import MANIFEST, SEGMENT_SUFFIX
+from intergroup_core.log.manifest import MANIFEST, SEGMENT_SUFFIX, segment_name
 from intergroup_core.log.reader import LogReader
 from intergroup_core.log.writer import Durability, LogWriter, open_log
 from intergroup_core.sim.disk import Crashed, SimDisk
@@ -212,10 +212,57 @@ def test_decay_is_always_reported_and_the_rest_can_be_read(part: int) -> None:
             assert report.cuts, f"seed {seed}: nothing said of a flipped bit"
             assert after == expected[: len(after)], f"seed {seed}: a hole that nobody told of"
             assert report.cuts[0].whole_entries >= 0
+            assert not with_index, f"seed {seed}: the log was closed, and this is no crash"
         else:
             isolated += 1
             assert len(after) >= len(whole) - 1, f"seed {seed}: more than the damaged entry is gone"
     assert isolated > 20
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_what_decays_at_the_end_of_a_closed_log_is_never_taken_for_a_crash(part: int) -> None:
+    ends = 0
+    for seed in range(part, SEEDS, 4):
+        life, rng = Life.of(seed), Random(seed + 3)
+        life.run(None)
+        disk = life.disk.after_kill()
+        disk.capacity = None
+        open_log(disk, segment_bytes=life.segment_bytes).close()
+        disk = disk.after_crash(rng)
+        whole, stop = contents(LogReader(disk)), LogReader(disk).stop
+        name = max(name for name in disk.names() if name.endswith(SEGMENT_SUFFIX) and disk.size(name))
+        before = bytes(disk.map(name, 0, disk.size(name)))
+        if rng.random() < 0.3:
+            disk.flip_bit(name, rng.randrange(len(before)), rng.randrange(8))
+        else:
+            disk.spoil_end(name, rng.randrange(len(before)), rng)
+        now = bytes(disk.map(name, 0, disk.size(name)))
+        if now == before:
+            continue  # zeros that were zeros
+        same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(before, now, strict=False))
+        offset = sum(1 for _ in same)
+        seen, errors = readable(disk)
+        ends += LogReader(disk).readable < stop
+        assert LogReader(disk).stop == stop, f"seed {seed}: the log is shorter, and nobody knows"
+        assert {error.file for error in errors} == {f"sim/{name}"}, f"seed {seed}: {errors}"
+        assert errors[0].offset <= offset, f"seed {seed}"
+        assert in_order(seen, whole), f"seed {seed}: an invention"
+        disk, log = recovered(disk, life, rng)
+        # What is listed with an index is looked at by who reads it.
+        listed = name in {segment_name(seal.first) for seal in log.manifest.sealed}
+        assert log.report.damages or listed, f"seed {seed}: nothing said"
+        assert not log.report.cuts, f"seed {seed}: cut {log.report.cuts}"
+        assert log.appended == stop, f"seed {seed}: numbers are used again"
+        more = a_history(rng, 6, life.service)
+        for delivered in more:
+            log.append(delivered)
+        log.close()
+        disk = disk.after_crash(rng)
+        assert open_log(disk).report.damages or listed, f"seed {seed}: forgotten"
+        after, errors = readable(disk)
+        assert errors, f"seed {seed}: forgotten"
+        assert after == seen + [what_was_delivered(delivered) for delivered in more], f"seed {seed}: went on wrongly"
+    assert ends > 20
 
 
 def readable(disk: SimDisk) -> tuple[list[object], list[LogDamaged]]:

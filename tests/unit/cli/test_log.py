@@ -30,12 +30,13 @@ from tests.log_builders import a_chunk, a_gap, a_history, a_log, an_install
 FIRST = segment_name(0)
 
 
-def a_log_in(directory: Path, history: list[Delivered], service: Service = Service.RTO) -> Path:
+def a_log_in(directory: Path, history: list[Delivered], service: Service = Service.RTO, *, closed: bool = True) -> Path:
     disk = FileDisk.locked(directory)
     log = a_log(disk, service=service, segment_bytes=4_000)
     for delivered in history:
         log.append(delivered)
-    log.close()
+    if closed:
+        log.close()
     disk.close()
     return directory
 
@@ -139,19 +140,31 @@ def test_verify_names_file_and_offset_of_damage(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("lost", "code"), [(1, 0), (130, 0), (0, 0)])
 def test_an_entry_that_was_not_finished_is_told_and_is_no_damage(tmp_path: Path, lost: int, code: int) -> None:
-    log = a_log_in(tmp_path / "log", [an_install(A), a_chunk(b"x")])
+    log = a_log_in(tmp_path / "log", [an_install(A), a_chunk(b"x")], closed=False)
     with (log / FIRST).open("r+b") as file:
         file.truncate((log / FIRST).stat().st_size - lost)
     shown = run("verify", log, code=code)
     assert ("with part of an entry, which its writer will cut" in shown) == bool(lost)
 
 
-def test_the_last_entry_can_be_damaged_too(tmp_path: Path) -> None:
-    log = a_log_in(tmp_path / "log", [an_install(A), a_chunk(b"x")])
+@pytest.mark.parametrize(
+    ("closed", "what"), [(False, "an entry is not what was written"), (True, "what was durable here is not whole")]
+)
+def test_the_last_entry_can_be_damaged_too(tmp_path: Path, closed: bool, what: str) -> None:
+    log = a_log_in(tmp_path / "log", [an_install(A), a_chunk(b"x")], closed=closed)
     content = bytearray((log / FIRST).read_bytes())
     content[-3] ^= 1
     (log / FIRST).write_bytes(content)
-    assert "an entry is not what was written" in run("verify", log, code=1)
+    assert what in run("verify", log, code=1)
+
+
+def test_what_a_closed_log_lacks_at_its_end_is_damage(tmp_path: Path) -> None:
+    log = a_log_in(tmp_path / "log", [an_install(A), a_chunk(b"x")])
+    with (log / FIRST).open("r+b") as file:
+        file.truncate(file.seek(0, 2) - 1)
+    assert "what was durable here is not whole" in run("verify", log, code=1)
+    (log / FIRST).unlink()
+    assert f"{log}/{FIRST}: damaged at offset 0" in run("verify", log, code=1)
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow"])

@@ -15,6 +15,8 @@ from intergroup_core.log.cut import OrderCut
 from intergroup_core.log.cut_codec import cut_text
 from intergroup_core.log.entry_maker import Delivered
 from intergroup_core.log.manifest import segment_name
+from intergroup_core.log.writer import open_log
+from intergroup_core.runtime.disk import FileDisk
 from pyspark_intergroup.slice import LogSlice, LostSlice
 from tests.builders import GROUP, START, A, B, C
 from tests.log_builders import a_chunk, a_gap, a_history, an_install, live_rows, messages_alike
@@ -168,6 +170,49 @@ def test_a_damaged_log_is_reported_with_file_and_offset(tmp_path: Path) -> None:
     segment.write_bytes(bytes(content))
     with pytest.raises(LogDamaged, match=f"{segment} is damaged at offset"):
         replayed(tmp_path)
+
+
+def spoil_end(log: Path, lost: int) -> Path:
+    """Let the last bytes of a log be something else."""
+    segment = log / segment_name(0)
+    segment.write_bytes(segment.read_bytes()[:-lost] + b"\x5a" * lost)
+    return segment
+
+
+@pytest.mark.parametrize("service", [Service.RTO, Service.RSO, Service.UU])
+def test_a_log_whose_end_is_garbage_does_not_pass_for_a_shorter_one(tmp_path: Path, service: Service) -> None:
+    log = a_stored_log(tmp_path / "log", [an_install(A, B), *numbered(1, 10)], service=service)
+    segment = spoil_end(log, 300)
+    with pytest.raises(LogDamaged, match=f"{segment} is damaged at offset"):
+        replayed(tmp_path)
+
+
+@pytest.mark.parametrize("recovered", [False, True])
+@pytest.mark.parametrize("service", [Service.RTO, Service.RSO])
+def test_what_is_left_of_a_log_whose_end_is_garbage_ends_with_a_gap_row(
+    tmp_path: Path, service: Service, recovered: bool
+) -> None:
+    log = a_stored_log(tmp_path / "log", [an_install(A, B), *numbered(1, 10)], service=service)
+    spoil_end(log, 300)
+    if recovered:
+        disk = FileDisk.locked(log)
+        open_log(disk).close()
+        disk.close()
+    with pytest.raises(LogDamaged, match="is damaged at offset"):
+        replayed(tmp_path)
+    rows = replayed(tmp_path, failOnDataLoss="false")
+    assert values(rows) == [b"%d" % number for number in range(1, 1 + len(values(rows)))]
+    assert 0 < len(values(rows)) < 9
+    assert [row["kind"] for row in rows][-2:] == ["data", "gap"]
+    if service is Service.RTO:
+        assert [row["position"] for row in rows] == sorted(row["position"] for row in rows)
+
+
+def test_a_log_of_which_nothing_can_be_read_is_an_error_in_any_case(tmp_path: Path) -> None:
+    log = a_stored_log(tmp_path / "log", [an_install(A, B), *numbered(1, 10)])
+    spoil_end(log, (log / segment_name(0)).stat().st_size)
+    with pytest.raises(LogDamaged, match="is damaged at offset 0"):
+        replayed(tmp_path, failOnDataLoss="false")
 
 
 @pytest.mark.parametrize(

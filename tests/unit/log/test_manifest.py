@@ -14,6 +14,7 @@ from intergroup_core.log.cut import SourceCut
 from intergroup_core.log.digest import checksum
 from intergroup_core.log.manifest import (
     MANIFEST,
+    DurableEnd,
     Manifest,
     SealedSegment,
     first_of,
@@ -46,6 +47,23 @@ def test_the_cuts_between_which_a_log_lies_are_kept() -> None:
     # Once its beginning is gone the log begins somewhere else.
     assert (manifest.without(()).after, manifest.without(SEALED[:1]).after) == (after, None)
     assert manifest.without(SEALED[:1]).upto == upto
+
+
+def test_how_much_of_the_next_segment_is_durable_is_kept_and_never_less() -> None:
+    end = DurableEnd(first=35, stop=40, size=800)
+    manifest = PRICES.knowing(end)
+    disk = SimDisk()
+    write_manifest(disk, manifest)
+    assert read_manifest(disk) == manifest
+    assert (manifest.durable_in(35), manifest.durable_in(25)) == (end, None)
+    assert manifest.knowing(DurableEnd(first=35, stop=37, size=300)) == manifest
+    assert manifest.knowing(None) == manifest
+    assert manifest.without(SEALED[:2]).durable_in(35) == end
+    # Of a segment that is listed, or that another follows, it says nothing.
+    listed = SealedSegment(first=35, stop=45, size=900, last_timestamp=7, chain=1)
+    more = replace(manifest, sealed=(*SEALED, listed))
+    assert (more.durable_in(35), more.knowing(None).durable) == (None, None)
+    assert more.knowing(DurableEnd(first=50, stop=51, size=8)).durable is None
 
 
 def test_a_directory_without_one_is_no_log() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -10,12 +11,13 @@ import pytest
 from intergroup_core.errors import LogDamaged, LogFormat
 from intergroup_core.log.digest import checksum
 from intergroup_core.log.entry import Kind, header_at
-from intergroup_core.log.manifest import index_name, segment_name
+from intergroup_core.log.manifest import index_name, read_manifest, segment_name, write_manifest
 from intergroup_core.log.reader import LogReader
+from intergroup_core.log.verification import verify
 from intergroup_core.log.writer import Durability, LogWriter, open_log
 from intergroup_core.sim.disk import SimDisk
 from tests.builders import START, A, B
-from tests.log_builders import a_chunk, a_log, an_install, contents
+from tests.log_builders import a_chunk, a_log, an_install, contents, what_was_delivered
 
 FIRST = segment_name(0)
 
@@ -116,6 +118,115 @@ def test_what_a_sealed_segment_lacks_is_damage() -> None:
     assert [damage.what for damage in report.damages] == ["the file is missing"]
     with pytest.raises(LogDamaged, match="the file is missing"):
         contents(LogReader(disk))
+
+
+HARMS = ("flipped", "garbage", "zeros", "short", "missing")
+
+
+def harm_end(disk: SimDisk, name: str, offset: int, harm: str) -> None:
+    """Let a file be something else from an offset on."""
+    size = disk.size(name)
+    match harm:
+        case "flipped":
+            disk.flip_bit(name, offset + 3, 2)
+        case "missing":
+            disk.remove(name)
+        case _:
+            cut_file(disk, offset, name)
+            disk.reopen(name).appendv([{"garbage": b"\x5a", "zeros": b"\0", "short": b""}[harm] * (size - offset)])
+
+
+@pytest.mark.parametrize("harm", HARMS)
+@pytest.mark.parametrize("segment_bytes", [1 << 20, 600])
+def test_what_a_closed_log_lacks_at_its_end_is_damage_and_not_cut(harm: str, segment_bytes: int) -> None:
+    disk, log = a_written_log(12, segment_bytes=segment_bytes)
+    log.close()
+    whole, last = contents(LogReader(disk)), LogReader(disk).segments[-1]
+    name = segment_name(last.first)
+    offsets = offsets_of(disk, name)
+    at = 0 if harm == "missing" else len(offsets) - 1
+    harm_end(disk, name, offsets[at], harm)
+    lost = len(offsets) - at
+    for _ in range(2):  # the same before and after recovery
+        reader = LogReader(disk)
+        assert (reader.stop, reader.readable) == (log.appended, log.appended - lost)
+        with pytest.raises(LogDamaged, match=rf"sim/{name} is damaged at offset {offsets[at]}: "):
+            contents(reader)
+        (found,) = verify(disk, reader.manifest).damages
+        assert (found.file, found.offset) == (f"sim/{name}", offsets[at])
+        report = open_log(disk, segment_bytes=segment_bytes).report
+        assert [(damage.file, damage.offset) for damage in report.damages] == [(f"sim/{name}", offsets[at])]
+        assert report.cuts == []
+    again = open_log(disk, segment_bytes=segment_bytes)
+    more = a_chunk(b"more", seq=50, timestamp=START + 50)
+    number = again.append(more)
+    assert number >= log.appended
+    again.close()
+    reader = LogReader(disk)
+    carried = int(at == 0 and last.first > 0)  # a view that is no delivery of its own
+    assert contents(reader, reader.first, log.appended - lost) == whole[: len(whole) - lost + carried]
+    assert contents(reader, log.appended) == [what_was_delivered(more)]
+    with pytest.raises(LogDamaged):
+        contents(reader)
+
+
+def test_a_torn_tail_behind_what_was_durable_is_cut_and_the_rest_is_damage() -> None:
+    disk, log = a_written_log()
+    log.close()
+    log = open_log(disk)
+    durable, appended = disk.size(FIRST), log.appended
+    for at in range(3):
+        log.append(a_chunk(b"later", seq=50 + at, timestamp=START + 50 + at))
+    offsets = offsets_of(disk)
+    torn = disk.after_kill()
+    cut_file(torn, disk.size(FIRST) - 5)
+    report = open_log(torn).report
+    assert ([cut.offset for cut in report.cuts], report.damages) == ([offsets[-1]], [])
+    spoiled = disk.after_kill()
+    harm_end(spoiled, FIRST, offsets[appended - 2], "garbage")
+    again = open_log(spoiled)
+    assert [(damage.offset, damage.stop) for damage in again.report.damages] == [(offsets[appended - 2], durable)]
+    assert [cut.offset for cut in again.report.cuts] == [durable]
+    assert (again.appended, spoiled.size(FIRST)) == (appended, durable)
+
+
+def test_a_manifest_that_says_nothing_of_it_leaves_a_torn_tail_a_torn_tail() -> None:
+    """As of logs of before, and of one whose writer was killed."""
+    disk, log = a_written_log()
+    log.close()
+    write_manifest(disk, replace(read_manifest(disk), durable=None))
+    harm_end(disk, FIRST, offsets_of(disk)[-1], "garbage")
+    report = open_log(disk).report
+    assert (len(report.cuts), report.damages) == (1, [])
+
+
+def test_a_full_disk_does_not_keep_a_log_from_being_closed() -> None:
+    disk, log = a_written_log()
+    log.flush(Durability.DISK)
+    disk.capacity = disk.used() + 10
+    log.close()
+    assert read_manifest(disk).durable is None
+    disk.capacity = None
+    open_log(disk).close()
+    durable = read_manifest(disk).durable
+    assert durable is not None
+    assert (durable.first, durable.stop, durable.size) == (0, log.appended, disk.size(FIRST))
+
+
+def test_settling_tells_what_of_the_next_segment_is_durable_without_another_sync() -> None:
+    disk, log = a_written_log(12, segment_bytes=1_500)
+    assert log.unsettled
+    before = disk.operations
+    log.flush(Durability.DISK)
+    # A sync for each segment, and what it takes to put a manifest in the place of another.
+    assert disk.operations - before == len(log.sealed) + 1 + 5
+    durable = read_manifest(disk).durable
+    assert durable is not None
+    assert (durable.first, durable.stop) == (log.manifest.tail, log.appended)
+    log.append(a_chunk(b"more", seq=50, timestamp=START + 50))
+    before = disk.operations
+    log.flush(Durability.DISK)
+    assert disk.operations - before == 1
 
 
 @pytest.mark.parametrize("harm", ["missing", "flipped", "short"])
