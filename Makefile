@@ -4,10 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 2
+# One more than there are processors: it waits for the simulated seeds, whose processes run while the others wait.
+WORKERS = $$(( $(JOBS) + 1 ))
 SEEDS ?= 20000
 FRAMES ?= 1000000
 KILLS ?= 50
 RESTARTS ?= 20
+
+# Tests start thousands of processes: modules are compiled once, not in each of them.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 # Java 17 or later for Spark: found, else installed where that can be done, else what to type.
@@ -54,7 +59,7 @@ docs: venv  ## regenerate docs/options.md and docs/spark-options.md
 
 test: venv lint  ## set-up, lint and every test but the benchmarks
 	@$(JAVA) || echo "without it the tests that run Spark are skipped"
-	$(BIN)/pytest -n $(JOBS) --dist worksteal --durations 20 --ignore tests/benchmarks tests
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 20 --ignore tests/benchmarks tests
 
 smoke:  ## the demo, the examples and errors on the oldest Spark that is supported, in a venv of its own
 	@$(JAVA)

@@ -43,6 +43,8 @@ from intergroup_core.wire.run import Run
 from intergroup_core.wire.statements import Statement, encode_statement
 
 MILLISECOND = 1_000_000
+_ELSEWHERE = HIERARCHY_MESSAGES + KEEPING_MESSAGES
+"""What has addresses and tags of its own, and no place in a group's traffic."""
 
 
 class Endpoint(Observed):
@@ -241,9 +243,6 @@ class Endpoint(Observed):
     def receive(self, arrival: Arrival, now: Instant) -> list[Effect]:
         """Datagrams from the network, checked here."""
         for parsed in parse(arrival, self._tag, self.counters):
-            if isinstance(parsed, HIERARCHY_MESSAGES + KEEPING_MESSAGES):
-                self.counters.drop("type")  # these have addresses and tags of their own
-                continue
             match parsed:
                 case Run():
                     self._receive_run(parsed, now)
@@ -253,6 +252,8 @@ class Endpoint(Observed):
                     self._receive_request(parsed, now)
                 case Report():
                     self._receive_report(parsed, now)
+                case _ if isinstance(parsed, _ELSEWHERE):
+                    self.counters.drop("type")
                 case _:
                     self._receive_membership(parsed, now)
         if self._membership is not None:

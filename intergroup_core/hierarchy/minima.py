@@ -80,9 +80,12 @@ class Minima:
 
     def stable(self, acknowledged: int) -> int:
         """What every counted member has, given what this one acknowledges."""
-        if self._others or self._is_unsure or self.relayed:
-            acknowledged = min(acknowledged, self._least_of_others)
-        return acknowledged if self.goes_by_senders() else min(acknowledged, self.relayed.bound())
+        # Asked at every stimulus: the usual case compares once and calls nothing.
+        if acknowledged > self._least_of_others and (self._others or self._is_unsure or self.relayed):
+            acknowledged = self._least_of_others
+        if not self.relayed.any or self.goes_by_senders():
+            return acknowledged
+        return min(acknowledged, self.relayed.bound())
 
     def lowest_contiguous(self, source: MemberId) -> int:
         """The last seq of a source that every other counted member has; without others, anything."""
@@ -117,7 +120,12 @@ class Minima:
 
     def dropped_by_senders(self) -> int:
         """What some sender takes as stable, and has perhaps dropped."""
-        return max((self._stable_told_by(member) for member in self._senders if member != self._me), default=0)
+        most = 0
+        for member in self._senders:
+            report = self._reports.get(member)  # nobody has one of its own
+            if report is not None and report.live is not None and report.live.stable > most:
+                most = report.live.stable
+        return most
 
     def _stable_told_by(self, member: MemberId) -> int:
         report = self._reports.get(member)

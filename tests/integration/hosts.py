@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from intergroup_core.benchmarks.testbed import SUBNET, hosts_on_a_bridge, inside
@@ -32,8 +32,9 @@ class Hosts:
         """The prefix of a command on a host, counted from 0."""
         return inside(self.names[number])
 
-    def part(self, *sides: Sequence[int], only_group: Collection[int] | None = None) -> None:
-        """Hosts on different sides hear nothing of each other; or nothing of a group, whose agents have these ports."""
+    def part(self, *sides: Sequence[int], only_group: Mapping[str, int] | None = None) -> None:
+        """Hosts on different sides hear nothing of each other; or nothing of a group, whose agents have these addresses
+        and ports."""
         if _NFT is None:
             assert only_group is None, WITHOUT_FILTER
             for number in (number for side in sides[1:] for number in side):
@@ -60,12 +61,16 @@ class Hosts:
         _run(*inside(switch), inside(switch)[0], "link", "set", f"p{number + 1}", state)
 
 
-def _drops(hosts: Sequence[int], only_group: Collection[int] | None) -> list[str]:
+def _drops(hosts: Sequence[int], only_group: Mapping[str, int] | None) -> list[str]:
     source = f"ip saddr {{ {', '.join(f'{SUBNET}.{number + 1}' for number in hosts)} }}"
     if only_group is None:
         return [f"{source} drop"]
-    ports = f"{{ {', '.join(map(str, only_group))} }}"
-    return [f"{source} {what} drop" for what in ("meta l4proto udp", f"tcp sport {ports}", f"tcp dport {ports}")]
+    # By port and address: what is a group's port at one host may be anything else at another.
+    rules = [f"{source} meta l4proto udp drop"]
+    for address, port in only_group.items():
+        rules.append(f"{source} ip saddr {address} tcp sport {port} drop")
+        rules.append(f"{source} ip daddr {address} tcp dport {port} drop")
+    return rules
 
 
 def _run(*command: str, given: str = "") -> None:

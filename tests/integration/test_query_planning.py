@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -16,9 +18,11 @@ import pytest
 from intergroup_core.client.directories import site_directories
 from intergroup_core.client.lock import SiteLock
 from intergroup_core.client.member import ClientMember
+from intergroup_core.client.starting import IDLE_S
 from intergroup_core.errors import DataLost
 from intergroup_core.ids import MemberId
 from intergroup_core.log.cut import OrderCut, SourceCut
+from pyspark_intergroup import group_planner
 from pyspark_intergroup.limits import Limits
 from pyspark_intergroup.offsets import Offsets
 from pyspark_intergroup.options import ReadOptions
@@ -37,6 +41,29 @@ NO_LIMITS = Limits()
 def there() -> Iterator[Sites]:
     with sites() as made:
         yield made
+
+
+@pytest.fixture
+def briefly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a group in which nobody sends, or not everybody any more, a planner waits for what does not come."""
+    monkeypatch.setattr(group_planner, "JOIN_SECONDS", 1.5)
+
+
+IMPATIENT = """
+from intergroup_core.agent import __main__, history
+history.MOST_LOOKS = 2
+__main__.main({home!r}, {idle_s}, {ready}, "")
+"""
+
+
+def start_impatient_agent(home: Path) -> None:
+    """One that asks others only twice for a cut that nobody has; tests end it as they end any other."""
+    here, there = os.pipe()
+    command = IMPATIENT.format(home=str(home), idle_s=IDLE_S, ready=there)
+    subprocess.run([sys.executable, "-c", command], stdout=subprocess.DEVNULL, pass_fds=(there,), check=True)
+    os.close(there)
+    with os.fdopen(here) as said:
+        assert said.read() == "ready"
 
 
 def a_sender(group: str, home: Path, delivery: str = "rto", name: str | None = None) -> closing[ClientMember]:
@@ -231,6 +258,7 @@ def test_what_was_sent_while_a_query_was_down_arrives(there: Sites) -> None:
             assert query.values(10) == numbered(10, 20)
 
 
+@pytest.mark.usefixtures("briefly")
 def test_a_query_that_begins_where_nobody_is_reads_from_the_first_record_on(there: Sites) -> None:
     group = a_group_name()
     with a_query(there.home("b"), group) as query, a_sender(group, there.home("a")) as sender:
@@ -240,6 +268,7 @@ def test_a_query_that_begins_where_nobody_is_reads_from_the_first_record_on(ther
 
 def test_offsets_that_no_log_knows_are_data_lost_or_a_gap_row(there: Sites) -> None:
     group = a_group_name()
+    start_impatient_agent(there.home("b"))
     with a_sender(group, there.home("a")) as sender:
         foreign = Offsets({group: OrderCut(5, MemberId(9))})
         with a_query(there.home("b"), group) as query:
@@ -274,6 +303,7 @@ def test_a_query_begins_at_a_time_or_a_view(there: Sites) -> None:
             assert len(rows) == 21
 
 
+@pytest.mark.usefixtures("briefly")
 @pytest.mark.parametrize("reader", ["a", "b"])
 def test_what_a_group_said_is_replayed_when_nobody_is_in_it_any_more(there: Sites, reader: str) -> None:
     group = a_group_name()
@@ -291,6 +321,7 @@ def test_what_a_group_said_is_replayed_when_nobody_is_in_it_any_more(there: Site
     assert [row["value"] for row in found if row["kind"] == "data"] == numbered(0, 10)
 
 
+@pytest.mark.usefixtures("briefly")
 @pytest.mark.parametrize("service", ["rso", "rto"])
 @pytest.mark.parametrize("starting", ["latest", "earliest"])
 def test_in_rso_a_query_begins_where_it_is_told_though_somebody_who_sent_before_is_silent(

@@ -60,6 +60,8 @@ class Job:
     """Where tasks wait to be told to read, if they do."""
     fails: bool = False
     """Whether it is to end with an error, which is then said; another may go on from its checkpoint."""
+    last: str | None = None
+    """The value with which it ends, if it does."""
 
     def __post_init__(self) -> None:
         self.batches.mkdir(parents=True, exist_ok=True)
@@ -77,6 +79,7 @@ class Job:
             "batches": str(self.batches),
             "trigger": dict(trigger),
             "fails": self.fails,
+            "last": self.last,
             "also": [other.told(trigger) for other in also],
         } | ({"gate": str(self.gate)} if self.gate is not None else {})
 

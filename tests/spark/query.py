@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +33,18 @@ CONFIG = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
+LOOK_SECONDS = 0.2
+"""How often a query is asked whether it goes on."""
+
 
 class Sink:
     """Writes batches where a run can find those of earlier ones."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, last: str | None = None) -> None:
         self._directory = directory
         self._run = os.getpid()
+        self._last = last
+        self.has_last = threading.Event()
 
     def write(self, batch: DataFrame, number: int) -> None:
         say("begins", number)
@@ -51,6 +57,8 @@ class Sink:
         data = [row["value"] for row in rows if row["kind"] == "data"]
         if data:
             say("has", data[-1])
+        if self._last in data:
+            self.has_last.set()
 
 
 def say(*words: object) -> None:
@@ -76,15 +84,19 @@ def run(spark: SparkSession, told: dict[str, Any]) -> None:
     if "gate" in told:
         source = source.format(HeldSource.name()).option(GATE, told["gate"])
     rows = source.load().select(*COLUMNS)
+    sink = Sink(Path(told["batches"]), told["last"])
     query = (
-        rows.writeStream.foreachBatch(Sink(Path(told["batches"])).write)
+        rows.writeStream.foreachBatch(sink.write)
         .option("checkpointLocation", told["checkpoint"])
         .trigger(**told["trigger"])
         .start()
     )
     say("started")
     try:
-        query.awaitTermination()
+        while not sink.has_last.is_set():
+            if query.awaitTermination(LOOK_SECONDS):
+                return
+        query.stop()
     except StreamingQueryException as error:
         if not told.get("fails"):
             raise

@@ -22,6 +22,8 @@ SETTINGS: dict[str, bool | float | int | str | None] = {
     "spark.sql.shuffle.partitions": "2",
     # Rows go from Python workers to the JVM through a Unix socket: about a third less per micro-batch.
     "spark.python.unix.domain.socket.enabled": "true",
+    # Of a JVM that lives for a minute: nothing is worth compiling twice.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
 
