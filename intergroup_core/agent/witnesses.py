@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from random import SystemRandom
 
 from intergroup_core.agent.held import Held
@@ -122,32 +123,19 @@ class Witnesses:
         serial = SystemRandom().randrange(1 << 62)
         asked = self._asked[serial] = _Asked()
         turns = _turns(list(sites))
+
+        def done() -> set[int]:
+            return {site for site, known in asked.answers.items() if not waits or has_all(known, spans)}
+
         try:
-            while True:
-                done = [site for site, known in asked.answers.items() if not waits or has_all(known, spans)]
-                left = deadline - time.monotonic()
-                if len(done) >= enough or left <= 0:
-                    return asked.answers
-                asked.news.clear()
-                if turn := [site for site in next(turns) if site not in done]:
-                    say(self._query(serial, group, turn, spans, waits=waits))
-                await self._news(asked, min(ASK_SECONDS, left), enough, spans, waits=waits)
+            while (left := deadline - time.monotonic()) > 0 and len(done()) < enough:
+                turn = {site for site in next(turns) if site not in done()}
+                if turn:
+                    say(self._query(serial, group, sorted(turn), spans, waits=waits))
+                    await _until(asked.news, partial(_is_over, done, enough, turn), left)
+            return asked.answers
         finally:
             del self._asked[serial]
-
-    @staticmethod
-    async def _news(asked: _Asked, seconds: float, enough: int, spans: Sequence[Span], *, waits: bool) -> None:
-        """Until enough have answered, or so long."""
-        deadline = time.monotonic() + seconds
-        try:
-            async with asyncio.timeout(seconds):
-                while time.monotonic() < deadline:
-                    await asked.news.wait()
-                    asked.news.clear()
-                    if sum(not waits or has_all(known, spans) for known in asked.answers.values()) >= enough:
-                        return
-        except TimeoutError:
-            pass
 
     def _query(
         self, serial: int, group: str, sites: Sequence[int], spans: Sequence[Span], *, waits: bool
@@ -160,6 +148,22 @@ class Witnesses:
             spans=tuple(spans[:MAX_SPANS]),
             waits=waits,
         )
+
+
+def _is_over(done: Callable[[], set[int]], enough: int, turn: set[int]) -> bool:
+    """Whether enough have answered, or all whose turn it is."""
+    return len(done()) >= enough or done() >= turn
+
+
+async def _until(news: asyncio.Event, holds: Callable[[], bool], seconds: float) -> None:
+    """Until something holds after news, or it is time to ask again."""
+    try:
+        async with asyncio.timeout(min(seconds, ASK_SECONDS)):
+            while not holds():
+                news.clear()
+                await news.wait()
+    except TimeoutError:
+        pass
 
 
 def has_all(known: Known, spans: Sequence[Span]) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from intergroup_core.agent.levels import LOCAL, STABLE, Wanted
-from intergroup_core.agent.plannable import Frontier, Heads
-from intergroup_core.ids import COUNTER_BITS, Service
+import pytest
+
+from intergroup_core.agent.levels import LOCAL, STABLE, Level, Wanted, read_level_of
+from intergroup_core.agent.plannable import MAX_TAIL, Frontier, Heads
+from intergroup_core.ids import COUNTER_BITS, MemberId, Service
 from intergroup_core.log.cut import OrderCut, SourceCut
 from tests.builders import A, B
 from tests.log_builders import LOG, a_chunk, a_gap, an_install
@@ -101,3 +103,68 @@ def test_in_rso_a_head_counts_what_was_sent_before_the_log_begins() -> None:
     cut = heads.cut(STABLE)
     assert isinstance(cut, SourceCut)
     assert cut.seqs == {A: 7, B: 1}
+
+
+# Levels that count sites
+
+TWO_MORE = Wanted(Level.MORE, 2)
+NEWS = Frontier(at(NOW), at(5))
+
+
+def nobody(source: MemberId, seq: int, timestamp: int) -> bool:
+    return False
+
+
+def test_a_level_that_counts_sites_goes_as_far_as_they_have_everything() -> None:
+    heads = heads_of(Service.RTO, at(5), at(6), at(7))
+    heads.count(TWO_MORE, 4, NEWS, lambda source, seq, timestamp: seq != 2)
+    assert timestamp_of(heads, TWO_MORE) == at(5)
+    assert heads.spans(TWO_MORE, 4) == [(B, 2, 2), (A, 3, 3)]
+    heads.count(TWO_MORE, 4, NEWS, lambda source, seq, timestamp: True)
+    assert timestamp_of(heads, TWO_MORE) == at(7)
+    assert heads.spans(TWO_MORE, 4) == []
+
+
+def test_what_sites_have_and_this_one_has_not_kept_is_not_planned() -> None:
+    heads = heads_of(Service.RTO, at(5), at(6))
+    heads.count(TWO_MORE, 2, NEWS, lambda source, seq, timestamp: True)
+    assert timestamp_of(heads, TWO_MORE) == at(5)
+
+
+def test_a_level_that_is_asked_for_late_counts_what_came_before() -> None:
+    heads = heads_of(Service.RTO, at(5), at(6))
+    heads.advance(3, Frontier(at(NOW), at(NOW)))
+    heads.count(TWO_MORE, 3, NEWS, nobody)
+    assert timestamp_of(heads, TWO_MORE) == at(1)  # the view, which no site has to say that it has
+    assert heads.spans(TWO_MORE, 3) == [(A, 1, 1), (B, 2, 2)]
+
+
+def test_what_is_long_past_when_a_level_is_first_asked_for_counts_as_held() -> None:
+    heads = heads_of(Service.RTO, *(at(10 + number) for number in range(MAX_TAIL + 3)))
+    heads.count(TWO_MORE, MAX_TAIL + 10, NEWS, nobody)
+    assert timestamp_of(heads, TWO_MORE) == at(12)
+
+
+def test_in_rso_too_a_head_stops_before_what_too_few_have() -> None:
+    heads = heads_of(Service.RSO, at(5), at(6), at(7))
+    heads.count(TWO_MORE, 4, NEWS, lambda source, seq, timestamp: seq != 3)
+    cut = heads.cut(TWO_MORE)
+    assert isinstance(cut, SourceCut)
+    assert (cut.seqs[A], cut.seqs[B]) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("level", "holders", "needed"),
+    [
+        ("majority", {1}, 0),
+        ("majority", {1, 2}, 1),
+        ("majority", {1, 2, 3}, 1),
+        ("majority", {1, 2, 3, 4}, 2),
+        ("majority", {2, 3, 4}, 2),
+        ("majority", set(), 0),
+        ("k:2", {1}, 2),
+        ("stable", {1, 2, 3}, 0),
+    ],
+)
+def test_so_many_other_sites_must_have_something(level: str, holders: set[int], needed: int) -> None:
+    assert read_level_of(level).others(holders, 1) == needed
