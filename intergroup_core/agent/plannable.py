@@ -40,6 +40,8 @@ class Mark(NamedTuple):
     """Seqs that senders had come to before the log begins."""
     event: Install | Gap | None = None
     """What says where senders stand, in `rso`."""
+    begins: bool = False
+    """Whether it stands for all that lies before the log."""
 
 
 class Frontier(NamedTuple):
@@ -78,8 +80,11 @@ class Head:
         other._passed = deepcopy(self._passed)
         return other
 
-    def advance(self, kept: int, upto: int | None, has: Has | None = None) -> None:
-        """Entries below are kept; of these what is at or below a timestamp counts, and what enough sites have."""
+    def advance(self, kept: int, upto: int | None, has: Has | None = None, everywhere: int = 0) -> None:
+        """Entries below are kept; of these what is at or below a timestamp counts, and what enough sites have.
+
+        No site is asked for what lies before the log: it counts once everybody has it.
+        """
         if upto is not None and self._orderly:
             # Of the microsecond it lies in there may be more to come.
             upto = (upto >> COUNTER_BITS << COUNTER_BITS) - 1
@@ -87,7 +92,7 @@ class Head:
             mark = self._waiting[0]
             if mark.entry >= kept or (upto is not None and mark.timestamp > upto):
                 break
-            if has is not None and mark.source is not None and not has(mark.source, mark.seq, mark.timestamp):
+            if has is not None and not _is_had(mark, has, everywhere):
                 break
             self._enter(self._waiting.popleft())
         self._upto = upto if upto is not None else self._upto
@@ -156,6 +161,12 @@ class Head:
                 return self._passed.cut
 
 
+def _is_had(mark: Mark, has: Has, everywhere: int) -> bool:
+    if mark.begins:
+        return mark.timestamp <= everywhere
+    return mark.source is None or has(mark.source, mark.seq, mark.timestamp)
+
+
 class Heads:
     """The head of one stream at every level that somebody asks for."""
 
@@ -174,7 +185,7 @@ class Heads:
 
         What lies before that counts as well: it can be fetched, and its senders may have nothing to send any more.
         """
-        mark = self._mark(entry, event, behind)
+        mark = self._mark(entry, event, behind)._replace(begins=behind is not None or before is not None)
         if before is not None:
             mark = mark._replace(before={source: seq for source, seq in before.seqs.items() if seq > 0})
         for head in (*self._heads.values(), self._tail, *self._counted.values()):
@@ -190,7 +201,7 @@ class Heads:
 
     def count(self, level: Wanted, kept: int, frontier: Frontier, has: Has) -> None:
         """Go on at a level that counts sites, as far as enough of them have everything."""
-        self._head(level).advance(kept, self._local(frontier), has)
+        self._head(level).advance(kept, self._local(frontier), has, frontier.everywhere)
 
     def _local(self, frontier: Frontier) -> int | None:
         return frontier.here if self._service is Service.RTO else None

@@ -146,6 +146,26 @@ def test_what_was_acknowledged_to_a_sender_is_there_for_who_comes_after(there: S
                 assert values(query.available_now()) == sent, turn
 
 
+@pytest.mark.parametrize("level", ["k:2", "majority"])
+@pytest.mark.parametrize("delivery", ["rto", "rso"])
+def test_a_reader_may_want_so_many_sites_to_have_its_rows(there: Sites, delivery: str, level: str) -> None:
+    group = a_group_name()
+    options = {"startingOffsets": "earliest", "delivery": delivery}
+    with numbered(group, [there.home("a"), there.home("b")], delivery) as senders:
+        sent = [record for sender in senders for record in send(sender)]
+        with stepping(group, there.home("q"), readLevel=level, **options) as query:
+            rows = query.until_has(sent[-1])
+            assert sorted(values(rows)) == sorted(sent)
+            sent = send(senders[0])
+            assert values(query.until_has(sent[-1])) == sent
+            sent = send(senders[1])
+            assert values(query.available_now()) == sent
+        with stepping(group, there.home("q"), query.offset, readLevel="k:3", **options) as query:
+            assert values(query.available_now()) == []  # it is in the group now
+            send(senders[0])
+            assert values(query.available_now()) == []  # there are two such sites
+
+
 @pytest.mark.parametrize("delivery", ["rto", "rso"])
 def test_what_is_committed_is_not_held_any_more(there: Sites, delivery: str) -> None:
     group, home = a_group_name(), there.home("q")

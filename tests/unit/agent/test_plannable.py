@@ -6,7 +6,7 @@ import pytest
 
 from intergroup_core.agent.levels import LOCAL, STABLE, Level, Wanted, read_level_of
 from intergroup_core.agent.plannable import MAX_TAIL, Frontier, Heads
-from intergroup_core.ids import COUNTER_BITS, MemberId, Service
+from intergroup_core.ids import COUNTER_BITS, MemberId, Service, Timestamp
 from intergroup_core.log.cut import OrderCut, SourceCut
 from tests.builders import A, B
 from tests.log_builders import LOG, a_chunk, a_gap, an_install
@@ -143,6 +143,15 @@ def test_what_is_long_past_when_a_level_is_first_asked_for_counts_as_held() -> N
     heads = heads_of(Service.RTO, *(at(10 + number) for number in range(MAX_TAIL + 3)))
     heads.count(TWO_MORE, MAX_TAIL + 10, NEWS, nobody)
     assert timestamp_of(heads, TWO_MORE) == at(12)
+
+
+def test_what_lies_before_a_log_counts_once_everybody_has_it() -> None:
+    heads = Heads(Service.RTO, LOG)
+    heads.appended(0, an_install(A, B, start=at(1)), behind=OrderCut(Timestamp(at(5)), A, None))
+    heads.count(TWO_MORE, 1, Frontier(at(NOW), at(4)), nobody)
+    assert timestamp_of(heads, TWO_MORE) is None
+    heads.count(TWO_MORE, 1, Frontier(at(NOW), at(5)), nobody)
+    assert timestamp_of(heads, TWO_MORE) == at(5)
 
 
 def test_in_rso_too_a_head_stops_before_what_too_few_have() -> None:
