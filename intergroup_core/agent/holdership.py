@@ -21,6 +21,8 @@ class Holdership:
         self._name = name
         self._seconds = max(1, round(seconds))
         self._again: asyncio.TimerHandle | None = None
+        self._member: Member | None = None
+        """Who says it: the one that was to send last."""
 
     @property
     def holds(self) -> bool:
@@ -28,13 +30,18 @@ class Holdership:
 
     def begin(self, member: Member) -> None:
         """Say that the log is held, once."""
+        self._member = member
         if self._again is None:
-            self._say_again(member)
+            self.say_again()
 
-    def _say_again(self, member: Member) -> None:
-        self._say(member, holds=True)
-        loop = asyncio.get_running_loop()
-        self._again = loop.call_later(self._seconds / SAY_AGAIN, self._say_again, member)
+    def say_again(self) -> None:
+        """In time, and where it may not have been heard."""
+        if self._member is None:
+            return
+        self._say(self._member, holds=True)
+        if self._again is not None:
+            self._again.cancel()
+        self._again = asyncio.get_running_loop().call_later(self._seconds / SAY_AGAIN, self.say_again)
 
     def end(self, member: Member) -> None:
         """The member is about to leave in good order: nobody is to count on the log any more."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from intergroup_core.agent.held import Held
@@ -9,6 +10,7 @@ from intergroup_core.agent.holdership import Holdership
 from intergroup_core.agent.levels import Wanted
 from intergroup_core.agent.plannable import Frontier, Has, Heads
 from intergroup_core.agent.witnesses import Known, Witnesses
+from intergroup_core.effects import Gap
 from intergroup_core.ids import MemberId
 from intergroup_core.runtime.inbox import Event
 from intergroup_core.runtime.ledger_store import LedgerStore
@@ -58,6 +60,13 @@ class Reliance:
 
     def appended(self, entry: int, event: Event) -> None:
         self._held.appended(entry, event)
+        if isinstance(event, Gap) and self.holds:
+            # What the old incarnation said may be lost with it; the new one is not to speak in the midst of this.
+            asyncio.get_running_loop().call_soon(self._say_again)
+
+    def _say_again(self) -> None:
+        if self.holds:
+            self._holdership.say_again()
 
     def kept(self, stop: int, ledger: Ledger) -> None:
         """Entries below are kept; what was stated in them is remembered."""
