@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Self
@@ -15,16 +15,20 @@ from typing import Self
 import pytest
 
 import intergroup_core as ig
+from intergroup_core.benchmarks.testbed import why_no_namespaces
 from intergroup_core.client.member import ClientMember
 from intergroup_core.config import Config
 from intergroup_core.log.cut import OrderCut
 from intergroup_core.runtime.home import HOME_VARIABLE
 from tests.integration.agents import QUICK, opened, status_of, until
 from tests.integration.groups import PATIENCE_SECONDS, a_group_name
+from tests.integration.host_members import ON_HOSTS, agent_on, joined_on_host
+from tests.integration.hosts import hosts
 from tests.integration.processes import INTERGROUP
 from tests.integration.sites import Sites, sites
 
 SHORT_SECONDS = 1.5
+_MISSING = why_no_namespaces()
 
 
 @pytest.fixture
@@ -59,9 +63,7 @@ class Group:
         return member
 
     def holders(self, name: str) -> list[str]:
-        (stream,) = status_of(self.there.home(name))["streams"]
-        found: list[str] = stream["holders"]
-        return found
+        return holders_at(self.there.home(name))
 
     def pid(self, name: str) -> int:
         found: int = status_of(self.there.home(name))["pid"]
@@ -201,3 +203,40 @@ def test_bad_levels_are_refused_in_one_sentence(there: Sites) -> None:
         for level in ("k:0", "k:", "k:x", "most", "k:1000"):
             with pytest.raises(ig.ConfigError, match=r"ack is .*; it must be one of taken, sent, delivered, k:N"):
                 member.send(b"never", ack=level)
+
+
+@pytest.mark.skipif(_MISSING is not None, reason=str(_MISSING))
+def test_only_the_side_of_a_partition_that_has_a_majority_reaches_it(there: Sites) -> None:
+    name, names = a_group_name(), ("anna", "bert", "carl")
+    homes = {each: there.home(each) for each in names}
+    config = replace(ON_HOSTS, agent=replace(ON_HOSTS.agent, ack_timeout_s=3 * SHORT_SECONDS))
+    with hosts(3) as testbed, ExitStack() as stack:
+        members = {}
+        for number, (each, home) in enumerate(homes.items()):
+            stack.enter_context(agent_on(testbed, number, home))
+            members[each] = stack.enter_context(closing(joined_on_host(name, home, name=each, config=config)))
+        for each, member in members.items():
+            member.joined(PATIENCE_SECONDS)
+            member.send(each.encode(), ack="delivered")
+        for home in homes.values():
+            until(lambda home=home: holders_at(home) == list(names), lambda home=home: holders_at(home))
+        members["anna"].send(b"to all", ack="k:2")
+
+        testbed.part([0, 1], [2])
+        members["anna"].send(b"to most", ack="majority")
+        members["anna"].send(b"to those who are left", ack="all")
+        with pytest.raises(ig.AckUnreached, match=r"2 of 3 log-holding sites .* heard of carl;"):
+            members["anna"].send(b"to all", ack="k:2")
+        with pytest.raises(ig.AckUnreached, match=r"1 of 3 log-holding sites .* heard of anna, bert;"):
+            members["carl"].send(b"to most", ack="majority")
+
+        testbed.join()
+        until(lambda: _reached(members["carl"], "majority"))
+        until(lambda: _reached(members["anna"], "k:2"))
+        assert [holders_at(home) for home in homes.values()] == [list(names)] * 3
+
+
+def holders_at(home: Path) -> list[str]:
+    (stream,) = status_of(home)["streams"]
+    found: list[str] = stream["holders"]
+    return found
