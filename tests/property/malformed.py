@@ -15,7 +15,7 @@ import msgpack
 from intergroup_core.ids import MAX_TIMESTAMP, MemberId, Timestamp
 from intergroup_core.multicast.ranges import Promise, Span
 from intergroup_core.wire.fields import MAX_RECORD, MAX_TEXT
-from intergroup_core.wire.header import MAX_FRAME_BYTES, MAX_SEQ
+from intergroup_core.wire.header import MAX_FRAME_BYTES, MAX_SEQ, FrameType
 from intergroup_core.wire.membership import MembershipMessage
 from tests.builders import (
     CHANGE,
@@ -65,9 +65,9 @@ FIRST_SEQ = 10
 """The next frame of each source that the members under fire lack."""
 NEXT_TIMESTAMP = START + 5_000_000
 OTHER_VIEW = VIEW.id.tag ^ 0x5A5A
-FIRST_MEMBERSHIP, FAREWELL, KEEPER_COMMIT = 7, 16, 26
+FIRST_MEMBERSHIP, FAREWELL = 7, 16
 """Frame types of what is said about membership."""
-UNKNOWN = range(KEEPER_COMMIT + 1, 256)
+UNKNOWN = range(max(FrameType) + 1, 256)
 NOT_A_FIELD: tuple[Any, ...] = (-(1 << 63), 0.5, {}, [[]], [None, True], "x" * (MAX_TEXT + 1), bytes(MAX_RECORD + 1))
 """Values that no field of any message takes."""
 
