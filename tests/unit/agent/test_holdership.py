@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import cast
 
-from intergroup_core.agent.holdership import Holdership
+from intergroup_core.agent.holdership import SAY_AGAIN, Holdership
 from intergroup_core.errors import LocalProtocolError
 from intergroup_core.runtime.member import Member
 from intergroup_core.wire.statements import Holding, Statement
@@ -52,15 +52,17 @@ def test_a_site_says_once_that_it_holds_the_log_and_once_that_it_does_not() -> N
 
 def test_it_says_so_again_in_time_through_whoever_was_to_send_last() -> None:
     async def scenario() -> None:
-        word, first, second = Holdership(7, "here", 1), Speaker(), Speaker()
+        word, first, second = Holdership(7, "here", 60), Speaker(), Speaker()
         word.begin(first.member)
         word.begin(second.member)
         first.closed = True
-        deadline = asyncio.get_running_loop().time() + 10
-        while not second.said and asyncio.get_running_loop().time() < deadline:
-            await asyncio.sleep(0.05)  # a third of the second for which it counts
-        assert second.said == [Holding(7, "here", True, 1)]
-        word.forget()
+        again = word._again
+        assert again is not None
+        assert again.when() - asyncio.get_running_loop().time() <= 60 / SAY_AGAIN
+        again._run()  # its time has come
+        assert (first.said, second.said) == ([HELD], [HELD])
+        assert word._again is not again
+        assert word.forget()
         assert not word.forget()
 
     asyncio.run(scenario())
