@@ -224,7 +224,7 @@ class Endpoint(Observed):
         self._told_counted = False
         if self._undurable is not None:
             self._undurable.forget()
-        self.ledger.forget()
+        self.ledger.outdated = True
         self._effects.append(Gap(reason, self.me, unsure))
         return Peer(self.me, self.name, self._site)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 
 from intergroup_core.agent.levels import Level, Wanted
 from intergroup_core.agent.reliance import Reliance
 from intergroup_core.agent.sending import Sending, Sent
 from intergroup_core.agent.stream import Stream
 from intergroup_core.agent.witnesses import has_all
+from intergroup_core.endpoint import Endpoint
 from intergroup_core.errors import AckUnreached, ConfigError, MemberEnded
 from intergroup_core.ids import Service
 from intergroup_core.wire.keeping import Span
@@ -39,30 +41,34 @@ class Acknowledging:
     async def reached(self, sent: Sent) -> None:
         """Until they have; AckUnreached where that takes longer than it may."""
         wanted = self._wanted
-        if wanted.level is Level.TAKEN:
+        if wanted.level is Level.TAKEN or sent.first == sent.stop:
             return
         began = time.monotonic()
         try:
             async with asyncio.timeout(self._seconds):
                 await (self._sending.left() if wanted.level is Level.SENT else self._sending.delivered(sent))
-                place = self._sending.place_of(sent)
-                if place is not None and wanted.level is Level.ALL:
-                    await self._stable(place[1])
+                if not wanted.asks_others:
+                    return
+                span, timestamp = self._sending.place_of(sent)
+                if wanted.level is Level.ALL:
+                    await self._until(lambda endpoint: endpoint.stable >= timestamp)
+                    return
+                # In `rso` a record may come before what was said about sites at lower timestamps.
+                await self._until(lambda endpoint: endpoint.acknowledged >= timestamp)
         except TimeoutError:
             raise AckUnreached(
                 f"{self._too_late()}: {_NOT_THERE[wanted.level]}; see `intergroup status`, or give it more time"
             ) from None
-        if place is not None and wanted.counts_sites and self._stream.reliance is not None:
+        if self._stream.reliance is not None:
             assert self._seconds is not None
-            await self._held(self._stream.reliance, *place, self._seconds - (time.monotonic() - began))
+            await self._held(self._stream.reliance, span, timestamp, self._seconds - (time.monotonic() - began))
 
     def _too_late(self) -> str:
         return f"what was sent to group {self._group} has not reached ack={self._wanted} within {self._seconds:g} s"
 
-    async def _stable(self, timestamp: int) -> None:
-        """Until every live member has everything up to a timestamp."""
+    async def _until(self, holds: Callable[[Endpoint], bool]) -> None:
         endpoint = self._stream.member.endpoint
-        while endpoint.stable < timestamp:
+        while not holds(endpoint):
             if self._stream.ended:
                 raise MemberEnded(f"{endpoint.name} went out of group {self._group} before all had what it sent")
             await self._stream.changed(LOOK_SECONDS)
@@ -70,7 +76,8 @@ class Acknowledging:
     async def _held(self, reliance: Reliance, span: Span, timestamp: int, seconds: float) -> None:
         """Until enough log-holding sites say that they have a span."""
         me = reliance.witnesses.key
-        holders = self._stream.holders_at(timestamp)
+        at = timestamp if self._wanted.level is Level.MAJORITY else self._stream.member.endpoint.acknowledged
+        holders = self._stream.holders_at(at)
         others = {site: name for site, name in holders.items() if site != me}
         needed = self._wanted.others(holders, me)
         if needed > len(others):

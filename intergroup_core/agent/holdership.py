@@ -9,6 +9,8 @@ from intergroup_core.errors import LocalProtocolError, MemberEnded, NoQuorum
 from intergroup_core.runtime.member import Member
 from intergroup_core.wire.statements import Holding
 
+RETRY_SECONDS = 1.0
+"""After which it is tried again to say it, where it could not be."""
 SAY_AGAIN = 3
 """So often within the time for which a word counts."""
 
@@ -23,6 +25,8 @@ class Holdership:
         self._again: asyncio.TimerHandle | None = None
         self._member: Member | None = None
         """Who says it: the one that was to send last."""
+        self.own: Member | None = None
+        """The stream's own member, which speaks where that one has gone."""
 
     @property
     def holds(self) -> bool:
@@ -36,12 +40,11 @@ class Holdership:
 
     def say_again(self) -> None:
         """In time, and where it may not have been heard."""
-        if self._member is None:
-            return
-        self._say(self._member, holds=True)
+        said = self._say(self._member, holds=True)
         if self._again is not None:
             self._again.cancel()
-        self._again = asyncio.get_running_loop().call_later(self._seconds / SAY_AGAIN, self.say_again)
+        wait = self._seconds / SAY_AGAIN if said else RETRY_SECONDS
+        self._again = asyncio.get_running_loop().call_later(wait, self.say_again)
 
     def end(self, member: Member) -> None:
         """The member is about to leave in good order: nobody is to count on the log any more."""
@@ -56,6 +59,11 @@ class Holdership:
         self._again = None
         return True
 
-    def _say(self, member: Member, *, holds: bool) -> None:
-        with suppress(LocalProtocolError, MemberEnded, NoQuorum):  # one that is out of its group is not listened to
-            member.declare(Holding(self._site, self._name, holds, self._seconds))
+    def _say(self, member: Member | None, *, holds: bool) -> bool:
+        for speaker in (member, self.own):
+            if speaker is None or speaker.closed:
+                continue
+            with suppress(LocalProtocolError, MemberEnded, NoQuorum):  # one that is out of its group is not heard
+                speaker.declare(Holding(self._site, self._name, holds, self._seconds))
+                return True
+        return False

@@ -40,6 +40,7 @@ class Members:
         log: MemberLog | None = None,
         archive: LogArchive | None = None,
         ledger: bytes = b"",
+        on_event: Callable[[Event], None] | None = None,
         on_closed: Callable[[], None] | None = None,
     ) -> Member:
         """A site speaks for one member of a group in the hierarchy; a second one there speaks for itself."""
@@ -68,7 +69,7 @@ class Members:
                 config=config,
                 sender=sender,
                 name=name,
-                on_event=_nothing,
+                on_event=on_event or _nothing,
                 on_closed=closed,
                 log=log,
                 archive=archive,

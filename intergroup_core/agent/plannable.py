@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from copy import copy, deepcopy
@@ -10,6 +11,7 @@ from typing import NamedTuple
 
 from intergroup_core.agent.levels import LOCAL, STABLE, Wanted
 from intergroup_core.effects import Gap, Install
+from intergroup_core.errors import LocalProtocolError
 from intergroup_core.ids import COUNTER_BITS, MemberId, Service, ViewId
 from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
 from intergroup_core.log.standings import Passed
@@ -21,6 +23,10 @@ MAX_TAIL = 4_096
 """Entries kept in mind for readers who come later and want so many sites to have them; older ones count as held."""
 MAX_WAITING = 65_536
 """Entries that may wait for sites at a level that counts these; beyond it nobody asks for that level any more."""
+
+LATELY_SECONDS = 60.0
+"""Who has not asked for so long does not read any more."""
+MAX_LEVELS = 16
 
 Has = Callable[[MemberId, int, int], bool]
 """Whether enough sites have a sender's message, by its seq and timestamp."""
@@ -175,6 +181,9 @@ class Heads:
         self._counted: dict[Wanted, Head] = {}
         self._tail = Head(service, log)
         """Where heads begin that count sites."""
+        self._asked: dict[Wanted, float] = {}
+        self._overrun: set[Wanted] = set()
+        """Levels whose head would have to pass over what nobody was asked for."""
         self._service = service
         self._view: ViewId | None = None
 
@@ -192,6 +201,8 @@ class Heads:
             head.appended(mark)
         self._tail.shorten(MAX_TAIL)
         for level in [level for level, head in self._counted.items() if head.waits > MAX_WAITING]:
+            if time.monotonic() - self._asked[level] < LATELY_SECONDS:
+                self._overrun.add(level)
             del self._counted[level]
 
     def advance(self, kept: int, frontier: Frontier) -> None:
@@ -201,7 +212,7 @@ class Heads:
 
     def count(self, level: Wanted, kept: int, frontier: Frontier, has: Has) -> None:
         """Go on at a level that counts sites, as far as enough of them have everything."""
-        self._head(level).advance(kept, self._local(frontier), has, frontier.everywhere)
+        self._head(level).advance(kept, frontier.here, has, frontier.everywhere)
 
     def _local(self, frontier: Frontier) -> int | None:
         return frontier.here if self._service is Service.RTO else None
@@ -209,7 +220,15 @@ class Heads:
     def _head(self, level: Wanted) -> Head:
         if not level.counts_sites:
             return self._heads[level]
+        self._asked[level] = time.monotonic()
+        if level in self._overrun:
+            raise LocalProtocolError(
+                f"too few log-holding sites have the last {MAX_WAITING} entries, and what lacks at read level {level} "
+                "is not remembered beyond that: read at another level, or end this site's agent when they are back"
+            )
         if level not in self._counted:
+            if len(self._counted) >= MAX_LEVELS:
+                raise LocalProtocolError(f"readers here ask for {MAX_LEVELS} levels that count sites; use one of these")
             self._counted[level] = self._tail.copy()
         return self._counted[level]
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from intergroup_core.agent.held import Held
+from intergroup_core.agent.held import Held, spans_of
 from intergroup_core.agent.holdership import Holdership
-from intergroup_core.agent.levels import Wanted
+from intergroup_core.agent.levels import Level, Wanted
 from intergroup_core.agent.plannable import Frontier, Has, Heads
 from intergroup_core.agent.witnesses import Known, Witnesses
 from intergroup_core.effects import Gap
 from intergroup_core.ids import MemberId
+from intergroup_core.log.reader import LogReader
 from intergroup_core.runtime.inbox import Event
 from intergroup_core.runtime.ledger_store import LedgerStore
 from intergroup_core.runtime.member import Member
@@ -47,6 +48,15 @@ class Reliance:
         """Whether others may rely on this site."""
         return self._holdership.holds
 
+    def bind(self, member: Member, older: Sequence[LogReader]) -> None:
+        """The stream's own member, and the logs that it had before."""
+        self._holdership.own = member
+        self.has_older(older)
+
+    def has_older(self, logs: Sequence[LogReader]) -> None:
+        """What older logs of the stream have counts as well, also what was fetched into them."""
+        self._held.older = [spans for log in logs if (spans := spans_of(log))]
+
     def begin(self, member: Member) -> None:
         self._holdership.begin(member)
 
@@ -75,6 +85,9 @@ class Reliance:
         if ledger.version != self._saved:
             self._saved = ledger.version
             self._ledgers.save(self.group, ledger.to_bytes())
+            if self.holds and ledger.holders.ceased(self.witnesses.key):
+                # Another stream of this site has ended, or somebody took it for gone.
+                asyncio.get_running_loop().call_soon(self._say_again)
 
     async def survey(self, heads: Heads, level: Wanted, kept: int, frontier: Frontier, ledger: Ledger) -> None:
         """Ask log-holding sites what they have of what waits for them at a level, and go on as far as that goes."""
@@ -87,12 +100,14 @@ class Reliance:
             answers = await self.witnesses.have(
                 self.ask, self.group, spans, holders.keys() - {me}, enough=needed, seconds=ANSWER_SECONDS, waits=False
             )
-        heads.count(level, kept, frontier, _counting(answers, level, me, ledger))
+        heads.count(level, kept, frontier, _counting(answers, level, me, ledger, frontier.here))
 
 
-def _counting(answers: dict[int, Known], level: Wanted, me: int, ledger: Ledger) -> Has:
+def _counting(answers: dict[int, Known], level: Wanted, me: int, ledger: Ledger, now: int) -> Has:
+    """Of a majority those are counted that held the log then; otherwise whoever holds it now."""
+
     def has(source: MemberId, seq: int, timestamp: int) -> bool:
-        holders = ledger.holders.at(timestamp)
+        holders = ledger.holders.at(timestamp if level.level is Level.MAJORITY else now)
         having = [
             site
             for site, known in answers.items()

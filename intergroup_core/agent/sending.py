@@ -19,6 +19,10 @@ MAX_MARKS = 8_192
 """Own messages that came back last and are remembered: who waits for what others have of older ones asks for more."""
 
 
+MAX_LOST = 100
+"""Times that the member was left behind, and what was lost with them, which are remembered."""
+
+
 class Sent(NamedTuple):
     """Records that a client handed over, counted from the member's beginning."""
 
@@ -45,8 +49,17 @@ class Sending:
         self.offered = 0
         self._delivered = 0
         self._not_kept: deque[Mark] = deque()
-        self._marks: deque[Mark] = deque(maxlen=MAX_MARKS)
+        self._marks: deque[Mark] = deque()
         """Those that are kept."""
+        self._forgotten = 0
+        """Records of this incarnation whose marks are not remembered any more."""
+        self._first_seq = 0
+        """Of this incarnation."""
+        self._given_up = 0
+        """The last seq of records that may come back although they count as lost: the log's member was left behind, and
+        one that only sends was not."""
+        self._lost: list[Sent] = []
+        """Records of which nobody here knows whether the others have them."""
         self._kept = 0
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
@@ -68,27 +81,37 @@ class Sending:
             waiter = asyncio.get_running_loop().create_future()
             insort(self._waiting, (sent.stop, waiter), key=lambda waiting: waiting[0])
             await waiter
+        if any(lost.first < sent.stop and sent.first < lost.stop for lost in self._lost):
+            raise self._unsure("meanwhile")
 
-    def place_of(self, sent: Sent) -> tuple[Span, int] | None:
-        """What others must have to have records that were delivered, and its last timestamp; None where it had none."""
+    def place_of(self, sent: Sent) -> tuple[Span, int]:
+        """What others must have to have records that were delivered, and its last timestamp."""
         marks = list(dropwhile(lambda mark: mark.records <= sent.first, self._marks))
         inside = [mark for number, mark in enumerate(marks) if not number or marks[number - 1].records < sent.stop]
-        if not inside or sent.first == sent.stop:
-            return None
-        return (self.member.endpoint.me, inside[0].first_seq, inside[-1].last_seq), inside[-1].timestamp
+        if not inside or inside[-1].records < sent.stop:
+            raise self._unsure("meanwhile")
+        first = self._first_seq if sent.first < self._forgotten else inside[0].first_seq
+        return (self.member.endpoint.me, first, inside[-1].last_seq), inside[-1].timestamp
 
     def appended(self, entry: int, chunk: Chunk) -> None:
         """A chunk was put into the log of this site's stream; it may be this sender's."""
-        if chunk.source == self.member.endpoint.me:
-            self._delivered += stated_records(chunk)
+        if chunk.source == self.member.endpoint.me and chunk.last_seq > self._given_up:
+            self._delivered += stated_records(chunk) if chunk.first_seq > self._given_up else self._rest(chunk)
+            self._first_seq = self._first_seq or chunk.first_seq
             mark = Mark(entry, self._delivered, chunk.first_seq, chunk.last_seq, chunk.last_timestamp)
             self._not_kept.append(mark)
+
+    def _rest(self, chunk: Chunk) -> int:
+        """Records of a chunk that begins with some that were given up."""
+        return sum(len(message.records()) for message in chunk.messages() if message.seq > self._given_up)
 
     def kept(self, stop: int) -> None:
         """All entries below are kept."""
         while self._not_kept and self._not_kept[0].entry < stop:
             mark = self._not_kept.popleft()
             self._marks.append(mark)
+            if len(self._marks) > MAX_MARKS:
+                self._forgotten = self._marks.popleft().records
             self._kept = mark.records
         while self._waiting and self._waiting[0][0] <= self._kept:
             self._settle(None)
@@ -96,16 +119,20 @@ class Sending:
     def skipped(self, reason: str) -> None:
         """The member was left behind: what it had sent and not delivered may have reached others, or not."""
         unsent = self.member.endpoint.unsent_records
-        self._delivered = self._kept = self.offered - unsent
+        self._lost = [*self._lost[-MAX_LOST:], Sent(self._kept, self.offered - unsent)]
+        self._delivered = self._kept = self._forgotten = self.offered - unsent
+        self._given_up = self.member.endpoint.last_seq
+        self._first_seq = 0
         self._not_kept.clear()
         self._marks.clear()
         while self._waiting:
-            self._settle(
-                MemberEnded(
-                    f"{self.member.endpoint.name} was left behind by group {self.member.endpoint.group} ({reason}): "
-                    "whether the others have what it had just sent is not known; read the group, then decide"
-                )
-            )
+            self._settle(self._unsure(reason))
+
+    def _unsure(self, reason: str) -> MemberEnded:
+        return MemberEnded(
+            f"{self.member.endpoint.name} was left behind by group {self.member.endpoint.group} ({reason}): "
+            "whether the others have what it had just sent is not known; read the group, then decide"
+        )
 
     def ended(self) -> None:
         """The member is closed."""

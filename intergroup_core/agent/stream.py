@@ -179,10 +179,11 @@ class Stream:
 
     def release_holder(self, site: int) -> None:
         """Say that a site is gone for good, so that nobody waits for it any more."""
-        name = self.holders_at(self.member.endpoint.acknowledged).get(site)
-        if name is None:
+        word = self.member.endpoint.ledger.holders.word_on(site)
+        if word is None or not word.holds:
             raise ConfigError(f"no log-holding site of group {self.group} has the key {site:016x}")
-        self.member.declare(Holding(site, name, False, round(self.config.log.holder_expiry_s)))
+        seconds = max(word.seconds, round(self.config.log.holder_expiry_s))
+        self.member.declare(Holding(site, word.name, False, seconds))
 
     def head(self, level: Wanted) -> Cut | None:
         """Up to where this stream may be planned."""
@@ -228,7 +229,8 @@ class Stream:
             for sending in self._senders:
                 sending.appended(entry, event)
         elif isinstance(event, Gap):
-            self.sending.skipped(event.reason)
+            for sending in self._senders:
+                sending.skipped(event.reason)
 
     def kept(self, stop: int) -> None:
         self._lengths.grew(stop, self._grown)

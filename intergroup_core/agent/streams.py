@@ -22,15 +22,18 @@ from intergroup_core.agent.subscriptions import Subscriptions
 from intergroup_core.client.directories import SiteDirectories
 from intergroup_core.config import Config
 from intergroup_core.delivery.clock import HybridClock
+from intergroup_core.effects import Gap
 from intergroup_core.errors import ConfigError, IntergroupError, LocalProtocolError, RangeUnavailable
 from intergroup_core.ids import Service, timestamp_at
 from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
+from intergroup_core.log.reader import LogReader
 from intergroup_core.log.recovery import Cut as TornEnd
 from intergroup_core.log.stream import StreamReader
 from intergroup_core.log.writer import Durability, open_log
 from intergroup_core.membership.quorum import key_of
 from intergroup_core.runtime.clock import now
 from intergroup_core.runtime.home import Home
+from intergroup_core.runtime.inbox import Event
 from intergroup_core.runtime.ledger_store import LedgerStore
 from intergroup_core.runtime.log_archive import LogArchive
 from intergroup_core.runtime.member import Member
@@ -101,6 +104,8 @@ class Streams:
         older = self._older(group, service)
         stream = self._opened(group, service, name or self._name, config, sender=sender)
         self._streams[group, service] = stream
+        if stream.reliance is not None:
+            stream.reliance.bind(stream.member, self._old_logs(stream))
         self._histories[stream] = History(stream, self._store, self.keepers)
         self.keepers.refresh()
         stream.member.start()
@@ -129,6 +134,13 @@ class Streams:
                 step = await self._histories[stream].behind(step.reached)
         except RangeUnavailable as error:
             _log.warning("what this site missed of group %s is not to be had: %s", stream.group, error)
+        if stream.reliance is not None:
+            stream.reliance.has_older(self._old_logs(stream))
+
+    def _old_logs(self, stream: Stream) -> list[LogReader]:
+        """What there is of a stream besides the log that grows."""
+        reader = StreamReader(self._store.parts(stream.group, stream.service))
+        return [log for log in reader.parts if Path(log.where) != stream.directory]
 
     def _background(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -214,7 +226,7 @@ class Streams:
         key = (stream.group, stream.service), name
         sending = self._named.get(key)
         if sending is None or sending.member.closed:
-            sending = self._named[key] = Sending(self._open_sender(stream, name))
+            sending = self._named[key] = self._open_sender(stream, name)
             stream.add_sender(sending)
             sending.member.start()
         return sending
@@ -308,9 +320,31 @@ class Streams:
         holdership = Holdership(self._key, name, config.log.holder_expiry_s)
         return Reliance(group, holdership, self.keepers.witnesses, self.keepers.ask_held, self._ledgers)
 
-    def _open_sender(self, stream: Stream, name: str) -> Member:
+    def _open_sender(self, stream: Stream, name: str) -> Sending:
         service = Service.RTO if stream.service is Service.UU else stream.service
-        return self._members.open(stream.group, service, name, stream.config, sender=True)
+        sending: Sending | None = None
+
+        def noted(event: Event) -> None:
+            """It reads nothing, but what it has sent may be lost with an incarnation."""
+            if isinstance(event, Gap) and sending is not None:
+                sending.skipped(event.reason)
+
+        def closed() -> None:
+            if sending is not None:
+                sending.ended()
+
+        member = self._members.open(
+            stream.group,
+            service,
+            name,
+            stream.config,
+            sender=True,
+            ledger=self._ledgers.load(stream.group),
+            on_event=noted,
+            on_closed=closed,
+        )
+        sending = Sending(member)
+        return sending
 
 
 def _cut_words(cut: TornEnd) -> tuple[str, int, int]:

@@ -236,10 +236,10 @@ class Epochs(Outgoing):
         """What a newcomer that starts there is to know of the statements before."""
         return self._ledger.to_bytes() if self._ledger is not None else b""
 
-    def learn_stated(self, ledger: bytes) -> None:
-        """What was stated before this member's beginning."""
+    def learn_stated(self, ledger: bytes, upto: int) -> None:
+        """What was stated before this member's beginning, which is at a timestamp."""
         if self._ledger is not None:
-            self._ledger.learn(ledger)
+            self._ledger.begin(ledger, upto)
 
     def restate(self, now: Instant) -> None:
         """Tell those who come from other views what was stated in this member's."""

@@ -41,6 +41,11 @@ class Observed:
         return None if view is None else (str(view.id), membership.standing.quorum.number)
 
     @property
+    def last_seq(self) -> int:
+        """Of the last frame that this incarnation sent."""
+        return self._path.last_seq if self._path is not None else 0
+
+    @property
     def receivers(self) -> dict[MemberId, str]:
         """Receivers that this member knows to be there, by name where it heard one."""
         if self._path is None or self._membership is None:

@@ -104,8 +104,8 @@ class Stream(Protocol):
     def stated(self) -> bytes:
         """What a newcomer that starts there is to know of the statements before."""
 
-    def learn_stated(self, ledger: bytes) -> None:
-        """What was stated before this member's beginning."""
+    def learn_stated(self, ledger: bytes, upto: int) -> None:
+        """What was stated before this member's beginning, which is at a timestamp."""
 
     def restate(self, now: Instant) -> None:
         """Tell those who come from other views what was stated in this member's."""

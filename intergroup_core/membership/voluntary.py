@@ -33,7 +33,7 @@ class Voluntary(Course):
         standing.epoch = answer.epoch
         standing.path = self._begin(activations, promises, answer.position, answer.epoch, members, now)
         standing.path.departed.update(answer.departed)
-        standing.path.learn_stated(answer.ledger)
+        standing.path.learn_stated(answer.ledger, max(answer.position, answer.acknowledged))
         standing.quorum.installed(answer.view, answer.number, standing.sites(answer.peers), primary=answer.primary)
         self._enter_first_view(answer.view, answer.peers, "sponsored", now)
 

@@ -31,7 +31,9 @@ class LedgerStore:
             return b""
 
     def save(self, group: str, ledger: bytes) -> None:
-        """What cannot be saved is said: the others know it too."""
+        """What cannot be saved is said: the others know it too. That nothing is known is not worth remembering."""
+        if not ledger:
+            return
         try:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             replace_durably(self._path(group), ledger)

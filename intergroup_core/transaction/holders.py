@@ -21,6 +21,8 @@ class Holder(NamedTuple):
     said: Timestamp
     seconds: int
     """For how long it counts; that it does not hold is remembered for as long, for an older word may come later."""
+    since: Timestamp
+    """From when on it has held the log, as it has said again and again."""
 
     @property
     def expires(self) -> int:
@@ -41,6 +43,8 @@ class Holders:
         known = self._last.get(word.site)
         if known is not None and known.said >= word.said:
             return False
+        if known is not None and known.holds and word.holds and word.since <= known.expires:
+            word = word._replace(since=min(known.since, word.since))
         self._forget_expired(word.said)
         if known is None and len(self._last) >= MAX_HOLDERS:
             return False
@@ -49,7 +53,15 @@ class Holders:
 
     def at(self, timestamp: int) -> dict[int, str]:
         """Who holds the log at a timestamp, and what people call them; a dead one counts until it expires."""
-        return {word.site: word.name for word in self if word.holds and timestamp <= word.expires}
+        return {word.site: word.name for word in self if word.holds and word.since <= timestamp <= word.expires}
+
+    def ceased(self, site: int) -> bool:
+        """Whether the last word on a site is that it does not hold the log."""
+        word = self._last.get(site)
+        return word is not None and not word.holds
+
+    def word_on(self, site: int) -> Holder | None:
+        return self._last.get(site)
 
     def _forget_expired(self, timestamp: int) -> None:
         for site in [site for site, word in self._last.items() if word.expires < timestamp]:

@@ -195,7 +195,6 @@ def test_a_reader_at_majority_does_not_wait_for_a_site_that_stands_still(there: 
                 assert watcher.head("k:3") != local
             finally:
                 os.kill(stopped, signal.SIGCONT)
-            until(lambda: watcher.head("k:3") == watcher.head("local"))
 
 
 def test_bad_levels_are_refused_in_one_sentence(there: Sites) -> None:

@@ -1,18 +1,27 @@
-"""Ledgers in groups that change: whoever ends in one view knows the same of what was stated in any that led to it."""
+"""Ledgers in groups that change: whoever ends in one view knows the same of what was stated in any that led to it.
+
+And what members say that they hold, they have: whatever parted, met and was left behind.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable
+
 import pytest
 
-from intergroup_core.effects import Install
+from intergroup_core.agent.held import Held
+from intergroup_core.effects import Deliver, Effect, Gap, Install
 from intergroup_core.errors import LocalProtocolError, NoQuorum
-from intergroup_core.ids import Service
+from intergroup_core.ids import MemberId, Service
 from intergroup_core.sim.fuzz import live_scenario
 from intergroup_core.sim.live_member import LiveMember
+from intergroup_core.sim.member import SimMember
 from intergroup_core.sim.outcome import play
 from intergroup_core.wire.statements import Holding
 
 SEEDS = range(300, 312)
+HELD_SEEDS = range(300, 308)
 DAY = 86_400
 
 
@@ -57,3 +66,46 @@ def test_who_ends_in_one_view_knows_the_same(monkeypatch: pytest.MonkeyPatch, se
         }
         assert len(known) == 1
     assert any(member.endpoint.ledger.version for member in members)
+
+
+class Log:
+    """What one member delivered, and what it would say that it holds."""
+
+    def __init__(self) -> None:
+        self.held = Held()
+        self.has: dict[MemberId, set[int]] = defaultdict(set)
+        self._entry = 0
+
+    def take(self, effect: Deliver | Install | Gap) -> None:
+        event = effect.chunk if isinstance(effect, Deliver) else effect
+        self.held.appended(self._entry, event)
+        self._entry += 1
+        self.held.kept(self._entry)
+        if isinstance(effect, Deliver):
+            self.has[effect.chunk.source].update(message.seq for message in effect.chunk.messages())
+
+
+@pytest.mark.parametrize("seed", HELD_SEEDS)
+def test_nobody_says_that_it_holds_what_it_did_not_deliver(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    logs: dict[SimMember, Log] = {}
+    perform = SimMember._perform
+
+    def observed(member: SimMember, effects: Iterable[Effect] | None) -> None:
+        done = list(effects or ())
+        for effect in done:
+            if isinstance(effect, Deliver | Install | Gap) and member.service is not Service.UU:
+                logs.setdefault(member, Log()).take(effect)
+        perform(member, done)
+
+    monkeypatch.setattr(SimMember, "_perform", observed)
+    play(live_scenario(seed))
+    sent: dict[MemberId, set[int]] = defaultdict(set)
+    for log in logs.values():
+        for source, seqs in log.has.items():
+            sent[source] |= seqs
+    claims = 0
+    for log in logs.values():
+        for source, first, last in log.held.within((source, 1, 1 << 40) for source in sent):
+            claims += 1
+            assert {seq for seq in sent[source] if first <= seq <= last} <= log.has[source]
+    assert claims

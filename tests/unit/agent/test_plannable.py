@@ -6,6 +6,7 @@ import pytest
 
 from intergroup_core.agent.levels import LOCAL, STABLE, Level, Wanted, read_level_of
 from intergroup_core.agent.plannable import MAX_TAIL, Frontier, Heads
+from intergroup_core.errors import LocalProtocolError
 from intergroup_core.ids import COUNTER_BITS, MemberId, Service, Timestamp
 from intergroup_core.log.cut import OrderCut, SourceCut
 from tests.builders import A, B
@@ -177,3 +178,15 @@ def test_in_rso_too_a_head_stops_before_what_too_few_have() -> None:
 )
 def test_so_many_other_sites_must_have_something(level: str, holders: set[int], needed: int) -> None:
     assert read_level_of(level).others(holders, 1) == needed
+
+
+def test_a_level_that_is_asked_for_never_passes_over_what_nobody_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("intergroup_core.agent.plannable.MAX_WAITING", 3)
+    heads = heads_of(Service.RTO, at(5), at(6))
+    heads.count(TWO_MORE, 3, NEWS, nobody)
+    for number in range(3, 6):
+        heads.appended(number, a_chunk(source=A, seq=number, timestamp=at(10 + number)))
+    with pytest.raises(LocalProtocolError, match="too few log-holding sites"):
+        heads.count(TWO_MORE, 6, NEWS, nobody)
+    heads.advance(6, Frontier(at(NOW), at(NOW)))
+    assert timestamp_of(heads) == at(15)  # other levels go on

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -48,6 +49,21 @@ def test_what_is_appended_and_not_kept_is_not_held() -> None:
 def test_what_lies_before_a_gap_does_not_make_what_follows_whole() -> None:
     log = held(chunk(A, 1), a_gap(), chunk(A, 5))
     assert log.within([(A, 1, 5)]) == ((A, 5, 5),)
+
+
+def test_what_a_sender_sent_on_the_other_side_of_a_partition_is_not_held() -> None:
+    meeting = replace(an_install(A, B), transitional=(A,), branches=("the other side",))
+    log = held(chunk(A, 1), chunk(B, 1), chunk(B, 2), meeting, chunk(A, 2), chunk(B, 9))
+    assert log.within([(B, 1, 9)]) == ((B, 9, 9),)
+    assert log.within([(B, 3, 8)]) == ()
+    assert log.within([(A, 1, 2)]) == ((A, 1, 2),)
+
+
+def test_what_older_logs_have_is_held_too_but_nothing_that_lies_in_none() -> None:
+    log = held(chunk(A, 7))
+    log.older = [{A: (1, 5)}]
+    assert log.within([(A, 2, 3)]) == ((A, 2, 3),)
+    assert log.within([(A, 2, 7)]) == ((A, 2, 5),)
 
 
 def test_of_senders_that_were_silent_for_longest_nothing_is_known_any_more() -> None:

@@ -81,7 +81,7 @@ class AStream:
     def stated(self) -> bytes:
         return self.ledger
 
-    def learn_stated(self, ledger: bytes) -> None:
+    def learn_stated(self, ledger: bytes, upto: int) -> None:
         self.ledger = ledger
 
     def restate(self, now: Instant) -> None:

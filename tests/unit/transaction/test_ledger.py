@@ -28,7 +28,7 @@ def stated(statement: Statement, timestamp: int = START + 1) -> Chunk:
 
 
 def a_word(site: int, said: int, *, holds: bool = True) -> Holder:
-    return Holder(site, f"s{site}", holds, Timestamp(said), MINUTE)
+    return Holder(site, f"s{site}", holds, Timestamp(said), MINUTE, Timestamp(said))
 
 
 def test_a_site_counts_from_when_it_says_so_until_it_says_otherwise() -> None:
@@ -91,7 +91,9 @@ def test_what_is_no_ledger_changes_nothing(garbage: bytes) -> None:
 def test_the_largest_ledger_fits_what_a_sponsor_says() -> None:
     ledger = Ledger()
     for site in range(MAX_HOLDERS + 5):
-        ledger.holders.say(Holder((1 << 64) - 1 - site, "n" * MAX_TEXT, True, Timestamp(START), MINUTE))
+        ledger.holders.say(
+            Holder((1 << 64) - 1 - site, "n" * MAX_TEXT, True, Timestamp(START), MINUTE, Timestamp(START))
+        )
     assert len(list(ledger.holders)) == MAX_HOLDERS
     assert len(ledger.to_bytes()) <= MAX_LEDGER
 
@@ -103,3 +105,33 @@ def test_what_has_expired_makes_room() -> None:
     assert not holders.say(a_word(9_999, START + 1))
     assert holders.say(a_word(9_999, START + SPAN + 1))
     assert holders.at(START + SPAN + 2) == {9_999: "s9999"}
+
+
+def test_a_site_does_not_count_for_what_came_before_it() -> None:
+    holders = Holders()
+    holders.say(a_word(1, START + 5))
+    assert holders.at(START + 4) == {}
+    holders.say(a_word(1, START + 9))
+    assert holders.at(START + 5) == {1: "s1"}
+    holders.say(a_word(1, START + 10, holds=False))
+    holders.say(a_word(1, START + 20))
+    assert holders.at(START + 15) == {}
+
+
+def test_a_word_from_the_future_is_not_believed() -> None:
+    here, there = Ledger(), Ledger()
+    there.deliver(stated(Holding(2, "two", True, MINUTE), START + 1_000))
+    here.deliver(stated(Restated(there.to_bytes()), START + 9))
+    here.begin(there.to_bytes(), START + 9)
+    assert here.version == 0
+
+
+def test_who_was_left_behind_keeps_what_it_knows_until_a_sponsor_tells_it_more() -> None:
+    here, sponsor = Ledger(), Ledger()
+    here.deliver(stated(Holding(1, "one", True, MINUTE)))
+    sponsor.deliver(stated(Holding(2, "two", True, MINUTE), START + 4))
+    here.outdated = True
+    assert here.holders.at(START + 2) == {1: "one"}
+    here.begin(sponsor.to_bytes(), START + 9)
+    assert here.holders.at(START + 9) == {2: "two"}
+    assert not here.outdated
