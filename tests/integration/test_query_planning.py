@@ -187,6 +187,8 @@ def test_a_batch_never_ends_between_rows_of_one_time(there: Sites) -> None:
         read = 0
         while read < 2_000:
             rows = query.batch(Limits(rows=40))
+            if not rows:
+                continue  # what a site says of its log is no row
             times = [row["timestamp"] for row in rows]
             assert times == sorted(times)
             assert last is None or times[0] > last
@@ -215,6 +217,8 @@ def test_several_groups_end_their_batches_at_one_time(there: Sites) -> None:
         read: dict[str, list[bytes]] = {group: [] for group in groups}
         while sum(map(len, read.values())) < 40:
             rows = query.batch(Limits(rows=6))
+            if not rows:
+                continue  # what a site says of its log is no row
             times = [row["timestamp"] for row in rows]
             assert last is None or min(times) > last
             last = max(times)
