@@ -14,9 +14,10 @@ from intergroup_core.agent.witnesses import has_all
 from intergroup_core.endpoint import Endpoint
 from intergroup_core.errors import AckUnreached, ConfigError, MemberEnded
 from intergroup_core.ids import Service
+from intergroup_core.site_settings import AgentConfig
 from intergroup_core.wire.keeping import Span
 
-ACK_SECONDS = 30.0
+ACK_SECONDS = AgentConfig().ack_timeout_s
 """How long a level at which others count may take where the client does not say."""
 LOOK_SECONDS = 0.002
 """How often it is looked whether everybody has something, which nothing announces."""

@@ -85,7 +85,8 @@ class Reliance:
         if ledger.version != self._saved:
             self._saved = ledger.version
             self._ledgers.save(self.group, ledger.to_bytes())
-            if self.holds and ledger.holders.ceased(self.witnesses.key):
+            word = ledger.holders.word_on(self.witnesses.key)
+            if self.holds and word is not None and not word.holds:
                 # Another stream of this site has ended, or somebody took it for gone.
                 asyncio.get_running_loop().call_soon(self._say_again)
 

@@ -55,12 +55,8 @@ class Holders:
         """Who holds the log at a timestamp, and what people call them; a dead one counts until it expires."""
         return {word.site: word.name for word in self if word.holds and word.since <= timestamp <= word.expires}
 
-    def ceased(self, site: int) -> bool:
-        """Whether the last word on a site is that it does not hold the log."""
-        word = self._last.get(site)
-        return word is not None and not word.holds
-
     def word_on(self, site: int) -> Holder | None:
+        """What was said of a site last."""
         return self._last.get(site)
 
     def _forget_expired(self, timestamp: int) -> None:
