@@ -9,6 +9,7 @@ WORKERS = $$(( $(JOBS) + 1 ))
 SEEDS ?= 20000
 FRAMES ?= 1000000
 KILLS ?= 50
+FAILURES ?= 20
 RESTARTS ?= 20
 
 # Tests start thousands of processes: modules are compiled once, not in each of them.
@@ -58,7 +59,9 @@ docs: venv  ## regenerate docs/options.md and docs/spark-options.md
 	@mv docs/spark-options.md.new docs/spark-options.md
 
 test: venv lint  ## set-up, lint and every test but the benchmarks
-	@$(JAVA) || echo "without it the tests that run Spark are skipped"
+	@if $(JAVA); then $(BIN)/python -m tests.spark.home 2>/dev/null || echo "the JVMs of the tests will start slowly"; \
+	  else echo "without it the tests that run Spark are skipped"; fi
+	@.ci/hosts || echo "without it the tests that part hosts from each other are skipped"
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 20 --ignore tests/benchmarks tests
 
 smoke:  ## the demo, the examples and errors on the oldest Spark that is supported, in a venv of its own
@@ -67,13 +70,17 @@ smoke:  ## the demo, the examples and errors on the oldest Spark that is support
 	$(OLDEST_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e . 'pyspark==$(OLDEST).*' pytest hypothesis 'pandas>=2,<3'
 	$(OLDEST_VENV)/bin/pytest tests/spark/test_demo.py tests/spark/test_examples.py tests/spark/test_errors.py
 
-fuzz: venv  ## simulated seeds, malformed frames, killed agents and queries: SEEDS=20000 FRAMES=1000000 KILLS=50 RESTARTS=20 JOBS=2
+fuzz: venv  ## simulated seeds, malformed frames, killed agents and queries: SEEDS=20000 FRAMES=1000000 KILLS=50 FAILURES=20 RESTARTS=20 JOBS=2
 	$(BIN)/python -m intergroup_core.sim.fuzz --seeds $(SEEDS) --jobs $(JOBS)
 	$(BIN)/python -m intergroup_core.sim.fuzz --fixed --seeds $(SEEDS) --jobs $(JOBS)
 	$(BIN)/python -m intergroup_core.sim.hierarchy_fuzz --seeds $$(( $(SEEDS) / 10 ))
+	$(BIN)/python -m intergroup_core.sim.transaction_fuzz --seeds $$(( $(SEEDS) / 10 )) --jobs $(JOBS)
 	$(BIN)/python tests/property/fuzz_frames.py --frames $(FRAMES)
 	$(BIN)/python -m tests.integration.agent_crashes --seeds $(KILLS)
+	$(BIN)/python -m tests.integration.commit_failures --seeds $(FAILURES)
 	$(BIN)/python -m tests.spark.restarts --seeds $(RESTARTS)
+	$(BIN)/python -m tests.spark.exactly_once --seeds $(RESTARTS)
+	$(BIN)/python -m tests.spark.large_transaction
 
 bench: venv  ## goodput, latency and the stable log next to the raw ceiling of the same run
 	$(BIN)/intergroup bench throughput

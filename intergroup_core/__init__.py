@@ -31,6 +31,7 @@ from intergroup_core.errors import (
     NetworkUnavailable,
     NoQuorum,
     StateUnavailable,
+    TransactionVoid,
 )
 from intergroup_core.ids import Service
 from intergroup_core.version import VERSION
@@ -63,6 +64,7 @@ __all__ = [
     "Peer",
     "Service",
     "StateUnavailable",
+    "TransactionVoid",
     "ViewChange",
     "__version__",
     "join",

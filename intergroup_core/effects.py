@@ -56,6 +56,8 @@ class Install:
 
     The same at everybody who comes into it from the same view; empty where a member came into its midst.
     """
+    ledger: bytes = b""
+    """What was stated up to here, where a stream begins; empty where that follows from what is before it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from random import Random
 
 from intergroup_core.config import HEADER_BYTES, Config
@@ -39,8 +40,9 @@ from intergroup_core.wire.keeping import KEEPING_MESSAGES
 from intergroup_core.wire.membership import Farewell, MembershipMessage, Peer
 from intergroup_core.wire.messages import KeepAlive, Place, RepairRequest, Report
 from intergroup_core.wire.parse import Arrival, parse
+from intergroup_core.wire.records import Payload
 from intergroup_core.wire.run import Run
-from intergroup_core.wire.statements import Statement, encode_statement
+from intergroup_core.wire.statements import Holding, Restated, Statement, encode_statement
 
 MILLISECOND = 1_000_000
 _ELSEWHERE = HIERARCHY_MESSAGES + KEEPING_MESSAGES
@@ -120,6 +122,10 @@ class Endpoint(Observed):
             ledger=self.ledger,
         )
         self._told_counted = False
+        self._restated = b""
+        """What was said last of what only this site remembered."""
+        self._installed = False
+        """Whether this incarnation has seen a view."""
         self.beginning: Beginning | None = None
         """Where the stream of this incarnation starts, once that is known; in a view that stays it is the view."""
         self._membership: Membership | None = None
@@ -193,7 +199,7 @@ class Endpoint(Observed):
             counters=self.counters,
             rng=self._rng,
             say=self._say,
-            emit=self._effects.append,
+            emit=self._emit,
             clock=lambda: self._clock.last,
             observe=self._clock.observe,
             stamp=lambda at: self._clock.stamp(1, at),
@@ -214,6 +220,13 @@ class Endpoint(Observed):
         self.counters.membership_bytes_sent += len(frame)
         self._effects.append(Multicast(frame, len(frame)))
 
+    def _emit(self, effect: Effect) -> None:
+        """What the membership protocol brings about; of views the ledger has to know at their place."""
+        if isinstance(effect, Install):
+            effect = self.ledger.enter(effect, first=not self._installed)
+            self._installed = True
+        self._effects.append(effect)
+
     def _reborn(self, reason: str, now: Instant) -> Peer:
         """A new incarnation of this member: nothing of the old one binds it (M5)."""
         unsure = self._path.undelivered if self._path is not None else 0
@@ -224,7 +237,9 @@ class Endpoint(Observed):
         self._told_counted = False
         if self._undurable is not None:
             self._undurable.forget()
-        self.ledger.outdated = True
+        self._installed = False
+        self._restated = b""
+        self.ledger.leave_stream()
         self._effects.append(Gap(reason, self.me, unsure))
         return Peer(self.me, self.name, self._site)
 
@@ -266,10 +281,26 @@ class Endpoint(Observed):
         self._outbox.offer(records)
         return self._send_offered(now)
 
+    def send_messages(self, messages: Sequence[tuple[Payload, int]], now: Instant) -> list[Effect]:
+        """The same of messages that are made already, each with the number of its records."""
+        self._check_sending()
+        self._outbox.offer_messages(messages)
+        return self._send_offered(now)
+
     def declare(self, statement: Statement, now: Instant) -> list[Effect]:
         """A statement for the other members, ordered as what is sent before and after it."""
         self._check_sending()
+        if isinstance(statement, Holding) and statement.holds and not statement.since:
+            since = self.ledger.holders.held_since(statement.site, self._clock.last)
+            statement = replace(statement, since=since)
         self._outbox.offer_message(encode_statement(statement))
+        return self._send_offered(now)
+
+    def become_sender(self, now: Instant) -> list[Effect]:
+        """Be among the senders soon, as one comes to be who sends; nothing for one that leaves."""
+        membership = self._membership
+        if membership is not None and (membership.is_leaving or membership.state is State.LEFT):
+            return []
         return self._send_offered(now)
 
     def _send_offered(self, now: Instant) -> list[Effect]:
@@ -430,6 +461,25 @@ class Endpoint(Observed):
             case _:
                 self._membership.receive(message, now)
 
+    def _restates(self, path: DataPath) -> bool:
+        """Say what this member knows where all are to say it, or what only its site remembers."""
+        ledger = self.ledger
+        if not (ledger.owes or ledger.unstated) or path.sender is None or not self.is_sender:
+            return False
+        known = b""
+        if ledger.owes:
+            ledger.owes = False
+            if self.me in ledger.transactions.awaiting:
+                known = ledger.remembered()
+        elif ledger.unstated != self._restated:
+            known = self._restated = ledger.unstated
+        if known:
+            # Before it: where all have said what they know, what candidates say is there, too.
+            for carried in ledger.carries():
+                self._outbox.offer_message(encode_statement(carried))
+            self._outbox.offer_message(encode_statement(Restated(known)))
+        return bool(known)
+
     # What follows from every stimulus
 
     def _settle(self, now: Instant) -> list[Effect]:
@@ -454,6 +504,8 @@ class Endpoint(Observed):
         """What the protocol must know of the data, and the application of the protocol."""
         if path.sender is not None and path.sender.data_at is not None:
             membership.sent_data(path.sender.data_at)
+        if self._restates(path):
+            path.settle(now)
         membership.doubts(path.wild, now)
         membership.go_on_leaving(now)
         if membership.state is State.LEFT:

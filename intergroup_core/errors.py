@@ -6,6 +6,8 @@
     │   └── MessageTooLarge    a record beyond the group's maximum message
     ├── NetworkUnavailable     no such interface, no multicast, no buffer space
     ├── NoQuorum               this component has too few sites to send (quorum option)
+    ├── TransactionVoid        a transaction cannot become visible any more; it says why
+    ├── AckUnreached           fewer sites have what was sent than its sender asked for
     ├── MemberEnded            the member is out of its group although nobody asked it to leave
     ├── StateUnavailable       what a member must remember cannot be read or written
     ├── LogError               a stable log cannot do what it was asked
@@ -20,7 +22,7 @@
     │   └── AgentGone          it ended while somebody talked with it
     ├── ChannelBroken          what came from a local process or agent is not the language they speak
     ├── OffsetsUnusable        offsets of a checkpoint or an option are not ones that a query can go on from
-    ├── ValueMalformed         a record's value is not what the schema of a read says; names the record
+    ├── ValueMalformed         a record's value is not what the schema of a read says, or a row can be no record
     ├── DemoFailed             the demonstration could not show what it is to show
     └── Backpressure           the queue to the group is full; try again when there is room
 
@@ -68,6 +70,10 @@ class MemberEnded(IntergroupError):
 
 class AckUnreached(IntergroupError):
     """Fewer sites have what was sent than its sender asked for; it is not known to be lost."""
+
+
+class TransactionVoid(IntergroupError):
+    """A transaction cannot become visible any more; nothing of it ever was."""
 
 
 class StateUnavailable(IntergroupError):
@@ -134,4 +140,4 @@ class OffsetsUnusable(IntergroupError):
 
 
 class ValueMalformed(IntergroupError):
-    """A record's value is not what the schema of a read says."""
+    """A record's value is not what the schema of a read says, or a row of a write can be no record."""

@@ -202,6 +202,25 @@ def packed(records: Sequence[bytes]) -> bytes:
     return struct.pack(f"<{len(records) + 1}I", len(records), *map(len, records)) + b"".join(records)
 
 
+def laid_out(
+    values: Sequence[bytes],
+    *,
+    keys: Sequence[bytes | None] | None = None,
+    headers: Sequence[bytes] | None = None,
+    label: bytes = b"",
+) -> bytes:
+    """The payload of rows with more than values, byte by byte."""
+    layout = bool(label) | (keys is not None) << 1 | (headers is not None) << 2
+    parts = [struct.pack("<I", len(values) | layout << 24)]
+    if label:
+        parts += [struct.pack("<I", len(label)), label, bytes(-len(label) % 4)]
+    if keys is not None:
+        parts += [struct.pack("<I", 0xFFFFFFFF if key is None else len(key)) for key in keys]
+    for each in (headers or (), values):
+        parts += [struct.pack("<I", len(one)) for one in each]
+    return b"".join([*parts, *(key or b"" for key in keys or ()), *(headers or ()), *values])
+
+
 def a_message(
     records: Sequence[bytes] = (b"record",),
     *,
@@ -210,10 +229,11 @@ def a_message(
     timestamp: int = START + 1,
     body: int | None = None,
     even: bool = False,
+    payload: bytes | None = None,
     **fields: Any,
 ) -> list[bytes]:
     """The frames of a message, `body` bytes of payload in each; `even` pads the last to the size of the others."""
-    payload = packed(records)
+    payload = packed(records) if payload is None else payload
     width = body or max(8, (len(payload) + 7) // 8 * 8)
     parts = [payload[at : at + width] for at in range(0, len(payload), width)]
     return [

@@ -21,11 +21,14 @@ from intergroup_core.log.writer import Durability, LogWriter, create_log, open_l
 from intergroup_core.ports import Disk
 from intergroup_core.sim.disk import SimDisk
 from intergroup_core.wire.chunk import Chunk
+from intergroup_core.wire.headers import encode_headers
+from intergroup_core.wire.labels import Label, encode_label
 from intergroup_core.wire.run import Run
-from tests.builders import GROUP, START, A, B, C, a_block, a_frame, a_message, parsed
+from tests.builders import GROUP, START, A, B, C, a_block, a_frame, a_message, laid_out, parsed
 
 LOG = 0x1060
 NAMES = {A: "anna", B: "bert", C: "carl"}
+SOME_HEADERS = (b"", encode_headers([("trace", b"1"), ("of", None)]), encode_headers([("", b"")]), b"\xc1")
 Row = dict[str, Any]
 
 
@@ -142,7 +145,24 @@ def _some_chunk(rng: Random, source: MemberId, seq: int, timestamp: int) -> Chun
         )
     records = [rng.randbytes(rng.randint(0, 40)) for _ in range(rng.randint(0, 8))]
     body = rng.choice((None, 16, 40, 64))
+    if choice < 0.6:
+        payload = a_payload_of_some_layout(rng, records)
+        return chunk_of(
+            a_message(sender=source, seq=seq, timestamp=timestamp, body=body, even=rng.random() < 0.5, payload=payload)
+        )
     return chunk_of(a_message(records, sender=source, seq=seq, timestamp=timestamp, body=body, even=rng.random() < 0.5))
+
+
+def a_payload_of_some_layout(rng: Random, values: Sequence[bytes]) -> bytes:
+    """Some keys, headers, a label, or all of them; now and then one that is not sound."""
+    keys = [rng.choice((None, b"", b"key", rng.randbytes(9))) for _ in values] if rng.random() < 0.5 else None
+    headers = [rng.choice(SOME_HEADERS) for _ in values] if rng.random() < 0.5 else None
+    label = rng.choice((b"", encode_label(a_label(version=rng.randint(0, 2))), b"none"))
+    return laid_out(values, keys=keys, headers=headers, label=label) + b"!" * (rng.random() < 0.1)
+
+
+def a_label(app: str = "query", version: int = 0, attempt: int = 1, run: str = "first") -> Label:
+    return Label(app, run, version, attempt, 3_600)
 
 
 def live_rows(history: Iterable[Delivered], service: Service = Service.RTO) -> list[Row]:
@@ -163,8 +183,9 @@ def _row(event: Message | ViewChange | Gap) -> Row:
     }
     match event:
         case Message():
-            fields = ("sender", "sender_id", "seq", "record", "sent_timestamp", "view_id", "key", "value")
-            row |= {name: getattr(event, name) for name in fields} | {"headers": list(event.headers)}
+            fields = ("sender", "sender_id", "seq", "record", "sent_timestamp", "view_id", "key", "value", "txn")
+            headers = [{"key": key, "value": value} for key, value in event.headers]
+            row |= {name: getattr(event, name) for name in fields} | {"headers": headers}
         case ViewChange():
             row |= {name: [peer.name for peer in getattr(event, name)] for name in ("members", "joined", "departed")}
             row |= {"view_id": event.view_id, "branches": list(event.branches)}

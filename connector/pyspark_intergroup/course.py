@@ -14,6 +14,7 @@ from intergroup_core.log.entry import UNKNOWN_RECORDS, EntryHeader, Kind
 from intergroup_core.log.reader import Piece
 from intergroup_core.log.standings import Passed
 from intergroup_core.log.stream import StreamReader
+from pyspark_intergroup.transactions import LostTransaction, Transaction
 
 
 class Step(NamedTuple):
@@ -26,6 +27,8 @@ class Step(NamedTuple):
     first: int
     last: int
     """Timestamps."""
+    visible: tuple[Transaction | LostTransaction, ...] = ()
+    """Transactions whose rows follow right behind it, for who reads what is committed."""
 
     @property
     def ends(self) -> bool:
@@ -67,9 +70,12 @@ class Course:
             self._begun = True
         for found in self._reader.ranges(self._start, self._stop):
             for piece in found.reader.pieces(found.start, found.stop, check=False):
-                step = _step(piece)
-                self._pass(step)
-                yield step
+                for step in self._steps_of(piece):
+                    self._pass(step)
+                    yield step
+
+    def _steps_of(self, piece: Piece) -> Iterator[Step]:
+        yield step_of(piece)
 
     def _pass(self, step: Step) -> None:
         header = step.piece.entry.header
@@ -102,17 +108,21 @@ def moments(course: Course, *, by_time: bool) -> Iterator[Moment]:
     Rows show microseconds, and a reader's watermark takes a row for late that comes after one of the same time.
     """
     rows = nbytes = last = 0
+    passed = False
     cut: Cut | None = None
     for step in course.steps():
         if cut is not None and not (by_time and step.first >> COUNTER_BITS <= last >> COUNTER_BITS):
             yield Moment(cut, rows, nbytes, last)
             rows = nbytes = 0
-        rows, nbytes = rows + step.rows, nbytes + step.nbytes
+            passed = False
+        rows += step.rows + sum(each.rows for each in step.visible)
+        nbytes += step.nbytes + sum(each.nbytes for each in step.visible)
+        passed = True
         if step.ends:
             cut, last = course.cut, step.last
         else:
             cut = None
-    if rows or nbytes:
+    if passed:
         yield Moment(course.cut, rows, nbytes, last)
 
 
@@ -138,7 +148,7 @@ def cut_before_view(course: Course, start: Cut, view: ViewId) -> Cut | None:
     return None
 
 
-def _step(piece: Piece) -> Step:
+def step_of(piece: Piece) -> Step:
     header = piece.entry.header
     if header.kind != Kind.DATA or piece.whole:
         rows = _stated_rows(header)

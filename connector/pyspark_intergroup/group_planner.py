@@ -24,19 +24,23 @@ from intergroup_core.errors import (
     RangeUnavailable,
 )
 from intergroup_core.ids import Service, ViewId, timestamp_at
+from intergroup_core.log.chain import Described
 from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
 from intergroup_core.log.manifest import read_manifest
 from intergroup_core.log.part import joined
 from intergroup_core.log.stream import StreamReader
 from intergroup_core.runtime.disk import FileDisk
 from intergroup_core.runtime.stream_store import StreamStore
+from pyspark_intergroup.committed import Committed
+from pyspark_intergroup.committed_slicing import CommittedSlicer
 from pyspark_intergroup.course import Course, Moment, cut_before_time, cut_before_view, moments
 from pyspark_intergroup.limits import Limits
 from pyspark_intergroup.missing import MissingRanges
 from pyspark_intergroup.offsets import beginning
 from pyspark_intergroup.order import PassedEntries, is_behind
-from pyspark_intergroup.slice import LogSlice, LostSlice
+from pyspark_intergroup.slice import AnySlice, LostSlice, described_in
 from pyspark_intergroup.slicing import Slicer, SliceSizes
+from pyspark_intergroup.transactions import TransactionMissing, lost_transaction
 
 _log = logging.getLogger(__name__)
 
@@ -70,12 +74,16 @@ class GroupPlanner:
         level: str,
         fail_on_data_loss: bool,
         fetch_timeout_s: float,
+        committed: bool = False,
     ) -> None:
         self.group, self.service = group, service
         self._config = config
         self._home = home
         self._level = level
         self._fail_on_data_loss = fail_on_data_loss
+        self._fetch_timeout_s = fetch_timeout_s
+        self._committed = Committed() if committed and service is Service.RTO else None
+        """Where only what is committed is read."""
         self._missing = MissingRanges(group, fetch_timeout_s, may_lose=not fail_on_data_loss)
         self._client: PlanningClient | None = None
         self._reader: StreamReader | None = None
@@ -207,13 +215,44 @@ class GroupPlanner:
                 jump, why = lost
                 raise self._lost(jump.begin, why)
 
-    def _over_damage(self, start: Cut, stop: Cut, plan: Callable[[], T]) -> T:
-        """A plan, once more where that came upon something damaged which others may have."""
+    def _planned(self, start: Cut, stop: Cut, plan: Callable[[], T]) -> T:
+        """A plan, made once more where it came upon something that this site lacks and others may have."""
+        tried: set[tuple[OrderCut, OrderCut]] = set()
+        filled = False
+        while True:
+            try:
+                return plan()
+            except LogDamaged:
+                if filled:
+                    raise
+                self._fill(start, stop)
+                filled = True
+            except TransactionMissing as missing:
+                why = missing.why
+                if (missing.start, missing.stop) not in tried:
+                    tried.add((missing.start, missing.stop))
+                    refused = self._got(missing.start, missing.stop)
+                    if refused is None:
+                        continue
+                    why = f"{why}; {refused}"
+                self._lose(missing, why)
+
+    def _got(self, start: OrderCut, stop: OrderCut) -> str | None:
+        """Have the rows of a transaction fetched; why that cannot be where it cannot."""
+        if not self._holds(start, stop):
+            return self._missing.got(self._connected(), start, stop)
         try:
-            return plan()
-        except LogDamaged:
             self._fill(start, stop)
-            return plan()
+        except DataLost as error:
+            return str(error)
+        return None
+
+    def _lose(self, missing: TransactionMissing, why: str) -> None:
+        assert self._committed is not None
+        if self._fail_on_data_loss:
+            raise lost_transaction(self.group, missing.name, why)
+        _log.warning("group %s: in the place of transaction %s there is a gap: %s", self.group, missing.name, why)
+        self._committed.lose(missing, why)
 
     def _held_from_a_cut(self, start: Cut, stop: Cut) -> Cut:
         lost, left = self._skipped
@@ -270,7 +309,7 @@ class GroupPlanner:
         stop = self._with_departed(start, stop)
         if not limits.any:
             return stop
-        return self._over_damage(begin, stop, lambda: self._limited(begin, stop, limits)) or start
+        return self._planned(begin, stop, lambda: self._limited(begin, stop, limits)) or start
 
     def _limited(self, begin: Cut, stop: Cut, limits: Limits) -> Cut | None:
         end: Cut | None = None
@@ -300,36 +339,54 @@ class GroupPlanner:
 
     def rows(self, start: Cut, stop: Cut, most: int) -> int:
         """How many rows lie between two cuts, counted until there are so many."""
+        if start == stop:
+            return 0
+        begin = self._held_between(start, stop)
+        return self._planned(begin, stop, lambda: self._counted(begin, stop, most))
+
+    def _counted(self, start: Cut, stop: Cut, most: int) -> int:
         found = 0
-        if start != stop:
-            for moment in self._moments(self._held_between(start, stop), stop):
-                found += moment.rows
-                if found >= most:
-                    break
+        for moment in self._moments(start, stop):
+            found += moment.rows
+            if found >= most:
+                break
         return found
 
     def _moments(self, start: Cut, stop: Cut) -> Iterator[Moment]:
-        return moments(Course(self.logs(), start, stop), by_time=self.service is Service.RTO)
+        return moments(self._course(start, stop), by_time=self.service is Service.RTO)
 
-    def slices(self, start: Cut, stop: Cut, sizes: SliceSizes) -> list[LogSlice | LostSlice]:
+    def _course(self, start: Cut, stop: Cut) -> Course:
+        if self._committed is not None and isinstance(start, OrderCut) and isinstance(stop, OrderCut):
+            return self._committed.course(self.logs(), start, stop)
+        return Course(self.logs(), start, stop)
+
+    def slices(self, start: Cut, stop: Cut, sizes: SliceSizes) -> list[AnySlice]:
         """What tasks are to read of a batch."""
         if start == stop:
             return []
         begin = self._held_between(start, stop)
         slicer = Slicer(self.group, self.service, self.keepers(), sizes)
-        slices = self._over_damage(begin, stop, lambda: slicer.slices(self.logs(), begin, stop))
-        found: list[LogSlice | LostSlice] = []
+        slices = self._planned(begin, stop, lambda: self._sliced(slicer, begin, stop))
+        found: list[AnySlice] = []
         if begin != start and start != beginning(self.service):
             found.append(
                 LostSlice(group=self.group, service=self.service, start=start, stop=begin, reason="not kept anywhere")
             )
-        for each in slices:
-            if each.described.gaps and self._fail_on_data_loss:
-                _, why = each.described.gaps[0]
-                given = ", and a query here was given the gap instead" if self.service is Service.RTO else ""
-                raise self._lost(each.described.start, f"this site's member was out of the group: {why}{given}")
-            found.append(each)
-        return found
+        if self._fail_on_data_loss:
+            for each in described_in(slices):
+                self._refuse_gaps(each)
+        return found + slices
+
+    def _sliced(self, slicer: Slicer, begin: Cut, stop: Cut) -> list[AnySlice]:
+        if self._committed is not None and isinstance(begin, OrderCut) and isinstance(stop, OrderCut):
+            return CommittedSlicer(slicer, self._committed).slices(self.logs(), begin, stop)
+        return list(slicer.slices(self.logs(), begin, stop))
+
+    def _refuse_gaps(self, described: Described) -> None:
+        if described.gaps:
+            _, why = described.gaps[0]
+            given = ", and a query here was given the gap instead" if self.service is Service.RTO else ""
+            raise self._lost(described.start, f"this site's member was out of the group: {why}{given}")
 
     def keepers(self) -> list[Keeper]:
         """Who has something of the group, this site first; not asked for again for a while."""
@@ -341,11 +398,22 @@ class GroupPlanner:
     def commit(self, end: Cut, subscription: str | None) -> None:
         """Everything up to a cut is done with."""
         client = self._connected()
+        kept = self._needed_at(end)
         if subscription is not None and end != beginning(self.service):
-            client.commit(subscription, end, ASK_SECONDS)
-        entry = self._live_entry(end, client.part)
+            client.commit(subscription, kept, ASK_SECONDS)
+        entry = self._live_entry(kept, client.part)
         if entry is not None:
             client.hold(entry, ASK_SECONDS)
+
+    def _needed_at(self, end: Cut) -> Cut:
+        """What is staged before a cut and may be committed behind it is needed still."""
+        if self._committed is None or not isinstance(end, OrderCut) or end == beginning(self.service):
+            return end
+        try:
+            needed = self._committed.needed(self.logs(), end)
+        except LogError:
+            return end
+        return needed if needed == end or self._holds(needed, end) else end
 
     def _live_entry(self, cut: Cut, part: Path) -> int | None:
         """Before which entry of the log that grows a cut lies; None where it lies in an older one."""

@@ -58,9 +58,29 @@ class MissingRanges:
                     _tell(jump)
         return None
 
+    def got(self, client: PlanningClient, start: OrderCut, stop: OrderCut) -> str | None:
+        """Get what lies between two cuts that are not held; None where it is here now, else what others said."""
+        deadline = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                answer = client.fill(start, stop, max(0.1, deadline - time.monotonic()))
+            except TimeoutError:
+                return "this site's agent did not get it in time"
+            if answer.filled:
+                return None
+            if time.monotonic() + AGAIN_SECONDS > deadline:
+                asked = "; ".join(f"{who}: {why}" for who, why in answer.refused.items())
+                return (
+                    f"asked for up to {self._timeout_s:g} s, {asked or 'no other site that keeps the group answered'}"
+                )
+            time.sleep(AGAIN_SECONDS)  # a site that comes back does not say so to a planner
+
     def _why(self, jump: Jump, said: dict[str, str]) -> str:
+        return f"{jump.why}; {self._answers(said)}"
+
+    def _answers(self, said: dict[str, str]) -> str:
         asked = "; ".join(f"{who}: {why}" for who, why in said.items()) or "no other site that keeps the group answered"
-        return f"{jump.why}; asked for up to {self._timeout_s:g} s, {asked}"
+        return f"asked for up to {self._timeout_s:g} s, {asked}"
 
     def _ask(self, client: PlanningClient, jump: Jump, stop: OrderCut, deadline: float, said: dict[str, str]) -> bool:
         """Whether a site had it, and this one has it now."""

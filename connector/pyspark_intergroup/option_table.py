@@ -1,21 +1,22 @@
-"""Every option of a read: what it is for, its default and its meaning. The documentation is made from this table."""
+"""Every option: what it is for, its default and its meaning. The documentation is made from this table."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from enum import Enum
-
-from intergroup_core.errors import ConfigError
 
 
 class Scope(Enum):
-    """The kind of read that takes an option."""
+    """What takes an option."""
 
+    ALL = "all"
     READS = "reads"
     STREAMS = "streams"
+    """That are read."""
     BATCH = "batch reads"
+    WRITES = "writes"
+    BATCH_WRITES = "batch writes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,14 +34,18 @@ def _of(scope: Scope, *rows: tuple[str, str, str]) -> tuple[Option, ...]:
     return tuple(Option(name=name, scope=scope, default=default, meaning=meaning) for name, default, meaning in rows)
 
 
-WHAT = _of(
-    Scope.READS,
+GROUP = _of(
+    Scope.ALL,
     (
         "group",
         "required",
-        "Name of the group; several, separated by commas. A batch read of a `path` needs none: it reads the groups it "
-        "finds there.",
+        "Name of the group. A read may name several, separated by commas; a batch read of a `path` needs none and "
+        "reads the groups it finds there. A write of rows with a column `group_name` needs none either: rows that "
+        "have null in it go to this one.",
     ),
+)
+WHAT = _of(
+    Scope.READS,
     (
         "delivery",
         "`rto`; of a `path` what its logs have",
@@ -49,8 +54,9 @@ WHAT = _of(
     (
         "isolation",
         "`committed` in `rto`, `uncommitted` in `rso` and `uu`",
-        "`committed` leaves out rows of transactions that are open or were aborted; `uncommitted` has them, with `txn` "
-        "filled, and is all there is in `rso` and `uu`.",
+        "`committed` has the rows of a transaction where it was decided, all at once, and none of one that is open or "
+        "void; `uncommitted` has them where they were sent, and is all there is in `rso` and `uu`. `txn` is filled in "
+        "both.",
     ),
     (
         "readLevel",
@@ -161,8 +167,57 @@ PACE = _of(
     ("minPartitions", "1", "Partitions of a batch at least, where there are as many messages."),
     ("maxRowsPerPartition", "none", "Rows of a partition at most, beside the 16 MB that it has anyway."),
 )
+SINK = _of(
+    Scope.WRITES,
+    (
+        "encode",
+        "`raw` where the columns allow it, else `arrow`",
+        "What a row becomes: its `value`, with `key` and `headers` (`raw`), or a record of all its columns, as the "
+        "`valueFormat` of a read takes it: an Arrow IPC stream of one row (`arrow`) or a JSON object (`json`). "
+        "`group_name` is never part of it.",
+    ),
+    (
+        "transactional",
+        "`true`",
+        "Whether the rows of a batch become visible all at once, and once, whatever is tried again; if not, they are "
+        "sent as they come, and what is tried again is sent again.",
+    ),
+    (
+        "ack",
+        "`majority`",
+        "How far rows must have come before a task ends, and their commit before the batch does: `sent`, `delivered` "
+        "(in this site's log), `k:N` (in those of N further sites), `majority` (of more than half of the sites that "
+        "keep the group's log) or `all` (of every live one).",
+    ),
+    ("ackTimeout", "`30s`", "How long that may take before the task, or the commit, fails."),
+    (
+        "transactionTimeout",
+        "`1h`",
+        "How long after its first row, in the group's time, a transaction may still be committed; 7 days at most.",
+    ),
+    (
+        "sendFrom",
+        "`executors`",
+        "Whose agent sends: that of each executor, which joins the group, or the driver's alone (`driver`), for "
+        "executors that multicast does not reach. Rows then travel with the tasks' results: 16 MB of a task at most.",
+    ),
+) + _of(
+    Scope.BATCH_WRITES,
+    (
+        "txnAppId",
+        "a random one",
+        "Name under which batch writes are counted, so that one that was committed is not done again: for a write in "
+        "`foreachBatch`, of which one at a time is under way. With `txnVersion`.",
+    ),
+    (
+        "txnVersion",
+        "none",
+        "Number of the batch, such as the batch id of `foreachBatch`: each is higher than those before it. What was "
+        "committed under it or a higher one is skipped.",
+    ),
+)
 SITE = _of(
-    Scope.READS,
+    Scope.ALL,
     ("config", "the defaults", "TOML file of settings, such as a copy of `conf/lan.toml`; options below go before it."),
     ("interface", "the default route's, else loopback", "Name or address of the network interface."),
     ("address", "hashed from the group's name", "Multicast address of the group."),
@@ -171,8 +226,25 @@ SITE = _of(
     ("transport", "`multicast`", "How members reach each other; `multicast` is all there is for now."),
     ("peers", "none", "Addresses of members, for a transport that needs them; none does for now."),
     ("quorum", "`none`", "Sites that a component needs to send: `none`, a number, `majority` or `all`."),
-    ("agent", "the site's own", "Directory (`INTERGROUP_HOME`) of the agent to use; an absolute path."),
+    (
+        "agent",
+        "the site's own",
+        "Directory (`INTERGROUP_HOME`) of the agent to use; an absolute path. Of a write also on executors' machines.",
+    ),
     ("advertise", "the interface's", "Address at which other sites and executors reach this site's logs."),
+    (
+        "logDir",
+        "the agent's",
+        "Directory for the logs of groups that a site has nothing of yet: an absolute path, in which each site has one "
+        "of its own.",
+    ),
+    ("retentionBytes", "`1g`", "Beyond this a log loses its oldest files, unless somebody connected reads them."),
+    ("retentionTime", "`24h`", "Files of a log whose last entry is older go, with the same exception."),
+    ("security", "`off`", "Protection of what is sent; `off` is all there is for now."),
+    ("keyFile", "none", "File of this site's key; not used while `security` is `off`."),
+    ("trustFile", "none", "File of the keys that are trusted; not used while `security` is `off`."),
+) + _of(
+    Scope.READS,
     (
         "executors",
         "`auto`",
@@ -186,67 +258,22 @@ SITE = _of(
         "the driver's site lacks before that is lost.",
     ),
     (
-        "logDir",
-        "the agent's",
-        "Directory for the logs of groups that a site has nothing of yet: an absolute path, in which each site has one "
-        "of its own.",
-    ),
-    ("retentionBytes", "`1g`", "Beyond this a log loses its oldest files, unless somebody connected reads them."),
-    ("retentionTime", "`24h`", "Files of a log whose last entry is older go, with the same exception."),
-    (
         "slowReader",
         "`spill`",
         "A reader that falls behind finds all in the log (`spill`), holds up the senders (`block`), or skips (`gap`).",
     ),
-    ("security", "`off`", "Protection of what is sent; `off` is all there is for now."),
-    ("keyFile", "none", "File of this site's key; not used while `security` is `off`."),
-    ("trustFile", "none", "File of the keys that are trusted; not used while `security` is `off`."),
 )
 
 SECTIONS: Mapping[str, tuple[Option, ...]] = {
-    "What is read": WHAT,
+    "What is read": GROUP + WHAT,
     "Where it begins and ends": WHERE,
     "Rows and columns": ROWS,
     "Values": VALUES,
     "Pace and partitions": PACE,
+    "What is written, and how": SINK,
     "The site and its network": SITE,
 }
-READ_OPTIONS: tuple[Option, ...] = tuple(option for section in SECTIONS.values() for option in section)
-
-_SINK_ONLY = "ack ackTimeout transactional transactionTimeout sendFrom txnAppId txnVersion encode".split()
-_IGNORED = frozenset({"checkpointlocation"})
-"""Put among the options of a read by those who give all their queries the same ones."""
-
-_BY_KEY = {option.name.lower(): option for option in READ_OPTIONS}
-_SINK_BY_KEY = {name.lower(): name for name in _SINK_ONLY}
-SINK_KEYS = frozenset(_SINK_BY_KEY)
-
-
-def is_for_streams(options: Mapping[str, str]) -> bool:
-    """Whether there is one among them that only streams take; without one that only batch reads do, who can tell."""
-    return any((option := _BY_KEY.get(key.lower())) and option.scope is Scope.STREAMS for key in options)
-
-
-def given_options(options: Mapping[str, str], *, streaming: bool) -> dict[str, str]:
-    """The options of a read by the names they have in the table; Spark does not keep their case."""
-    given: dict[str, str] = {}
-    for key, value in options.items():
-        if key.lower() in _IGNORED:
-            continue
-        option = _known(key)
-        if not streaming and option.scope is Scope.STREAMS:
-            raise ConfigError(f"{option.name} is for streams; leave it out of a batch read")
-        if streaming and option.scope is Scope.BATCH:
-            raise ConfigError(f"{option.name} is for batch reads; leave it out of a stream")
-        if given.setdefault(option.name, value) != value:
-            raise ConfigError(f"{option.name} is given twice, as {given[option.name]!r:.60} and {value!r:.60}")
-    return given
-
-
-def _known(key: str) -> Option:
-    if option := _BY_KEY.get(key.lower()):
-        return option
-    if name := _SINK_BY_KEY.get(key.lower()):
-        raise ConfigError(f"{name} is for writes; leave it out of a read")
-    (nearest,) = get_close_matches(key.lower(), _BY_KEY, n=1, cutoff=0.0)
-    raise ConfigError(f"there is no option {key!r:.60}; did you mean {_BY_KEY[nearest].name}?")
+OPTIONS: tuple[Option, ...] = tuple(option for section in SECTIONS.values() for option in section)
+_OF_WRITES = (Scope.WRITES, Scope.BATCH_WRITES)
+READ_OPTIONS = tuple(option for option in OPTIONS if option.scope not in _OF_WRITES)
+WRITE_OPTIONS = tuple(option for option in OPTIONS if option.scope in (Scope.ALL, *_OF_WRITES))

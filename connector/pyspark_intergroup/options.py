@@ -17,7 +17,7 @@ from intergroup_core.ids import ViewId
 from intergroup_core.log.arrow import COLUMNS
 from pyspark_intergroup.columns import METADATA_PREFIX, metadata_of
 from pyspark_intergroup.option_config import config_of
-from pyspark_intergroup.option_table import SINK_KEYS, given_options, is_for_streams
+from pyspark_intergroup.option_names import SINK_KEYS, check_names, given_options, is_for_streams
 from pyspark_intergroup.option_values import OptionValues, refused
 from pyspark_intergroup.points import AtTime, Earliest, End, Start, ending_point, starting_point, view_option
 
@@ -25,7 +25,7 @@ DELIVERIES = ("uu", "rso", "rto")
 EXECUTORS = ("auto", "join", "fetch")
 READ_LEVELS = ("local", "majority", "stable")
 KINDS = ("data", "view", "gap")
-ISOLATIONS = ("committed", "uncommitted")
+COMMITTED, UNCOMMITTED = ISOLATIONS = ("committed", "uncommitted")
 VALUE_FORMATS = ("arrow", "json", "msgpack")
 MODES = ("PERMISSIVE", "DROPMALFORMED", "FAILFAST")
 FETCH_TIMEOUT_S = 30.0
@@ -65,7 +65,7 @@ class ReadOptions:
     senders: tuple[str, ...] = ()
     """Names of those whose data rows are wanted; empty for all."""
     kinds: tuple[str, ...] = KINDS
-    isolation: str | None = "committed"
+    isolation: str | None = COMMITTED
     """None only with a path: by the delivery of its logs, `default_isolation`."""
     value_format: str = "json"
     mode: str = "PERMISSIVE"
@@ -143,6 +143,7 @@ class ReadOptions:
 def check_for_some_read(options: Mapping[str, str]) -> None:
     """A ConfigError where options are wrong for streams and for batch reads, whatever their schema: so much can be said
     before it is known what they are for. Options without a group may be a write's, and are left to whoever reads."""
+    check_names(options)
     keys = {name.lower() for name in options}
     if keys.isdisjoint(("group", "path")) or keys & SINK_KEYS:
         return
@@ -175,7 +176,7 @@ def asked_columns(options: Mapping[str, str]) -> tuple[str, ...]:
 
 def default_isolation(delivery: str) -> str:
     """Only in one order everywhere is there a place at which a transaction commits."""
-    return "committed" if delivery == "rto" else "uncommitted"
+    return COMMITTED if delivery == "rto" else UNCOMMITTED
 
 
 def _refuse_what_needs_a_schema(values: OptionValues) -> None:
@@ -274,7 +275,7 @@ def _kinds(values: OptionValues, *, shows_kind: bool) -> tuple[str, ...]:
 
 def _isolation(values: OptionValues, delivery: str | None) -> str | None:
     isolation = values.choice("isolation", ISOLATIONS)
-    if isolation == "committed" and delivery not in ("rto", None):
+    if isolation == COMMITTED and delivery not in ("rto", None):
         raise ConfigError(
             f"isolation is 'committed' and delivery is {delivery!r}, which has no order that a transaction could "
             "commit in; use rto, or uncommitted"

@@ -7,14 +7,15 @@ from collections.abc import Iterable
 from pyspark_intergroup.option_table import SECTIONS, Option
 
 _HEAD = """\
-# Options of a Spark read
+# Options of Spark reads and writes
 
 Written by `make docs` from `connector/pyspark_intergroup/option_table.py`; a test fails when it is out of date.
 
-Given as `.option(name, value)` to `spark.readStream.format("intergroup")` and `spark.read.format("intergroup")`. Names
-have no case. An unknown name is refused with the nearest known one, a bad value with what is allowed, and so are
-options that contradict one another. Sizes are written as `64m`, `1g` or a number of bytes, durations as `500ms`, `30s`,
-`5m`, `24h` or a number of seconds. Settings that have no option here are given in a file: [options.md](options.md).
+Given as `.option(name, value)` to `format("intergroup")` of `spark.readStream`, `spark.read`, `df.writeStream` and
+`df.write`; the second column says which of them take an option (`streams` are those that are read). Names have no case.
+An unknown name is refused with the nearest known one, a bad value with what is allowed, and so are options that
+contradict one another. Sizes are written as `64m`, `1g` or a number of bytes, durations as `500ms`, `30s`, `5m`, `24h`
+or a number of seconds. Settings that have no option here are given in a file: [options.md](options.md).
 """
 
 

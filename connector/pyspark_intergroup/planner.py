@@ -13,10 +13,10 @@ from intergroup_core.log.cut import Cut, OrderCut
 from pyspark_intergroup.group_planner import GroupPlanner
 from pyspark_intergroup.limits import Limits
 from pyspark_intergroup.offsets import Offsets
-from pyspark_intergroup.options import ReadOptions
+from pyspark_intergroup.options import COMMITTED, ReadOptions
 from pyspark_intergroup.order import is_behind
 from pyspark_intergroup.points import AtCuts, AtTime, AtView, Earliest, End, Latest, Start
-from pyspark_intergroup.slice import LogSlice, LostSlice
+from pyspark_intergroup.slice import AnySlice
 from pyspark_intergroup.slicing import SliceSizes
 
 PATIENCE_SECONDS = 60.0
@@ -42,6 +42,7 @@ class Planner:
                 level=options.read_level,
                 fail_on_data_loss=options.fail_on_data_loss,
                 fetch_timeout_s=options.fetch_timeout_s,
+                committed=options.isolation == COMMITTED,
             )
             for group in sorted(options.groups)
         }
@@ -152,10 +153,10 @@ class Planner:
 
     # Batches
 
-    def slices(self, begin: Offsets, end: Offsets) -> list[LogSlice | LostSlice]:
+    def slices(self, begin: Offsets, end: Offsets) -> list[AnySlice]:
         """What tasks are to read between two offsets."""
         sizes = SliceSizes(least=self._options.min_partitions, most_rows=self._options.max_rows_per_partition)
-        found: list[LogSlice | LostSlice] = []
+        found: list[AnySlice] = []
         for group, planner in self._groups.items():
             if is_behind(end[group], begin[group]):
                 found += _insist(planner, partial(planner.slices, begin[group], end[group], sizes))

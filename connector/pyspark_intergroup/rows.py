@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
-from intergroup_core.ids import COUNTER_BITS, EPOCH_US
+from intergroup_core.ids import COUNTER_BITS, EPOCH_US, Service
 from intergroup_core.log.arrow import ArrowRows, RowFilter, schema_of
+from intergroup_core.log.choice import All, Choice, Counting, Plain
+from intergroup_core.log.data_batch import Moved
 from intergroup_core.log.part import cut_timestamp
-from pyspark_intergroup.options import ReadOptions
+from pyspark_intergroup.options import UNCOMMITTED, ReadOptions
 from pyspark_intergroup.schema import arrow_schema, checked_user_schema, default_schema
-from pyspark_intergroup.serving import SliceServer
-from pyspark_intergroup.slice import LogSlice, LostSlice
+from pyspark_intergroup.serving import Readers, SliceServer
+from pyspark_intergroup.slice import LogSlice, LostSlice, SliceBundle
 from pyspark_intergroup.values import ValueDecoder
 
 if TYPE_CHECKING:
@@ -35,6 +38,7 @@ class RowReader:
             asked = checked_user_schema(schema, corrupt_column=options.corrupt_column)
             self._decoder = ValueDecoder(self._schema, options.value_format, options.mode, asked.corrupt_column)
             self._columns = self._decoder.columns
+        self._committed = options.isolation != UNCOMMITTED
         self._filter = RowFilter(kinds=frozenset(options.kinds), senders=frozenset(options.senders))
         # What lies at a path is there or nowhere: nobody joins a group for it.
         executors = options.executors if options.path is None else "fetch"
@@ -43,26 +47,42 @@ class RowReader:
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         match partition:
             case LogSlice():
-                yield from self._of_logs(partition)
+                yield from self._of_logs(partition, {})
+            case SliceBundle():
+                readers: Readers = {}
+                for each in partition.slices:
+                    yield from self._of_logs(each, readers)
             case LostSlice():
                 if "gap" in self._filter.kinds:
                     yield self._fitted(self._gap(partition))
             case _:
                 raise TypeError(f"{type(partition).__name__} is no slice of a group")
 
-    def _of_logs(self, wanted: LogSlice) -> Iterator[pa.RecordBatch]:
-        with self._server.ranges(wanted) as ranges:
+    def _of_logs(self, wanted: LogSlice, readers: Readers) -> Iterator[pa.RecordBatch]:
+        shown = wanted.shown
+        choice: Choice = All()
+        moved: Moved | None = None
+        kept = self._filter
+        if shown is not None:
+            choice = Counting(shown.txn, shown.attempts)
+            moved = Moved(shown.timestamp, shown.sender, shown.ordinal)
+            kept = replace(kept, kinds=kept.kinds & {"data"})
+        elif self._committed and wanted.service is Service.RTO:
+            choice = Plain()
+        with self._server.ranges(wanted, readers) as ranges:
             for found in ranges:
-                rows = ArrowRows(found.reader, self._columns, self._filter)
+                rows = ArrowRows(found.reader, self._columns, kept, choice=choice, moved=moved)
                 for batch in rows.batches(found.start, found.stop, rows=BATCH_ROWS):
                     yield self._fitted(batch)
+                # A transaction that lies in two logs goes on in the second.
+                moved = moved._replace(ordinal=rows.ordinal) if moved is not None else None
 
     def _gap(self, lost: LostSlice) -> pa.RecordBatch:
         at = cut_timestamp(lost.stop)
         values = {
             "kind": "gap",
             "group_name": lost.group,
-            "position": f"{at:016x}-{0:016x}-{0:016x}-{0:08x}",
+            "position": f"{at:016x}-{lost.sender:016x}-{0:016x}-{0:08x}",
             "timestamp": (at >> COUNTER_BITS) + EPOCH_US,
             "lamport": at,
         }

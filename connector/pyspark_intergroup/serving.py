@@ -14,6 +14,7 @@ from intergroup_core.config import Config
 from intergroup_core.errors import IntergroupError, LogError, RangeUnavailable
 from intergroup_core.ids import Service
 from intergroup_core.log.chain import serves
+from intergroup_core.log.ordered_sources import source_readers
 from intergroup_core.log.reader import LogReader
 from intergroup_core.log.stream import StreamReader
 from intergroup_core.log.stretch import Range
@@ -26,6 +27,10 @@ FETCH_TRIES_S = 1.0
 """Between two rounds through all holders."""
 
 
+Readers = dict[tuple[str, ...], StreamReader]
+"""What was looked at for other slices of the same task, by the directories of the logs."""
+
+
 class SliceServer:
     """Finds a log that holds a slice; nothing of it is kept beyond the task but what the site's agent has."""
 
@@ -35,9 +40,12 @@ class SliceServer:
         self._timeout_s = timeout_s
 
     @contextmanager
-    def ranges(self, wanted: LogSlice) -> Iterator[list[Range]]:
-        """The logs that give a slice, in order; RangeUnavailable where none can be reached in time."""
-        found = self._here(wanted)
+    def ranges(self, wanted: LogSlice, readers: Readers | None = None) -> Iterator[list[Range]]:
+        """The logs that give a slice, in order; RangeUnavailable where none can be reached in time.
+
+        Who reads several slices keeps what was looked through for one of them.
+        """
+        found = self._here(wanted, readers if readers is not None else {})
         if found is not None:
             yield found
             return
@@ -45,15 +53,20 @@ class SliceServer:
             reader = self._fetched(wanted, Path(scratch))
             yield [Range(reader, wanted.described.start, wanted.described.stop)]
 
-    def _here(self, wanted: LogSlice) -> list[Range] | None:
+    def _here(self, wanted: LogSlice, readers: Readers) -> list[Range] | None:
         """From the logs of the site that planned it, where this is its machine, or from this site's own."""
         planned = [FileDisk(Path(part)) for part in wanted.parts if Path(part).is_dir()]
         if planned:
-            return _ranges_in(planned, wanted)
+            return _ranges_in(planned, wanted, readers)
         if self._executors == "fetch" or wanted.service is Service.UU:
             return None
         own = Receivers.logs(wanted.group, wanted.service, self._config)
-        return _ranges_in(StreamStore(Path(own)).parts(wanted.group, wanted.service), wanted) if own else None
+        if own is None:
+            return None
+        # Whoever has the one order has that of each sender.
+        services = (Service.RSO, Service.RTO) if wanted.service is Service.RSO else (wanted.service,)
+        parts = [part for service in services for part in StreamStore(Path(own)).parts(wanted.group, service)]
+        return _ranges_in(parts, wanted, readers)
 
     def _fetched(self, wanted: LogSlice, scratch: Path) -> LogReader:
         deadline = time.monotonic() + self._timeout_s
@@ -88,12 +101,20 @@ class SliceServer:
         )
 
 
-def _ranges_in(parts: Sequence[FileDisk], wanted: LogSlice) -> list[Range] | None:
+def _ranges_in(parts: Sequence[FileDisk], wanted: LogSlice, readers: Readers) -> list[Range] | None:
     """The logs that give a slice; None where they hold something else, or not all of it."""
     described = wanted.described
+    key = tuple(part.where for part in parts)
     try:
-        reader = StreamReader(parts)
-        return reader.ranges(described.start, described.stop) if serves(reader, described) else None
+        if wanted.service is Service.RSO:
+            found = next((each for each in source_readers(parts) if serves(each, described)), None)
+            return found.ranges(described.start, described.stop) if found is not None else None
+        known = readers.get(key)
+        if known is None or not serves(known, described):
+            known = readers[key] = StreamReader(parts)  # a log that grows may have it by now
+            if not serves(known, described):
+                return None
+        return known.ranges(described.start, described.stop)
     except LogError:
         return None  # damaged here, and whole elsewhere perhaps
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql.datasource import InputPartition
@@ -10,6 +11,21 @@ from intergroup_core.client.fetching import Keeper
 from intergroup_core.ids import Service
 from intergroup_core.log.chain import Described
 from intergroup_core.log.cut import Cut
+from intergroup_core.wire.attempts import Staged
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A transaction whose rows are shown where it was decided, and not where they were staged."""
+
+    txn: str
+    timestamp: int
+    sender: int
+    """Of the statement that decided it."""
+    attempts: tuple[Staged, ...]
+    """Those that count, as far as they lie in the range."""
+    ordinal: int
+    """How many of its messages come before the range."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +42,24 @@ class LogSlice(InputPartition):
     """Sites that have something of the group."""
     rows: int
     nbytes: int
+    shown: Shown | None = None
+    """The transaction of which its rows are read, and nothing else; None where all is that is not staged, or that too
+    where uncommitted rows are wanted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceBundle(InputPartition):
+    """Several ranges, the rows of one after those of the other."""
+
+    slices: tuple[LogSlice, ...]
+
+    @property
+    def rows(self) -> int:
+        return sum(each.rows for each in self.slices)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(each.nbytes for each in self.slices)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,3 +71,18 @@ class LostSlice(InputPartition):
     start: Cut | None
     stop: Cut
     reason: str
+    sender: int = 0
+    """By which the row is ordered among others of the same time."""
+
+
+AnySlice = LogSlice | SliceBundle | LostSlice
+
+
+def described_in(slices: Sequence[AnySlice]) -> Iterator[Described]:
+    """The ranges that slices read as they lie."""
+    for each in slices:
+        match each:
+            case SliceBundle(slices=bundled):
+                yield from described_in(bundled)
+            case LogSlice(described=described):
+                yield described

@@ -13,7 +13,7 @@ from intergroup_core.log.cut import Cut, SourceCut
 from intergroup_core.log.entry import Kind
 from intergroup_core.log.stream import StreamReader
 from pyspark_intergroup.course import Course, Step
-from pyspark_intergroup.slice import LogSlice
+from pyspark_intergroup.slice import LogSlice, Shown
 
 SLICE_BYTES = 32 << 20
 """Of a task where nothing else is said."""
@@ -43,6 +43,14 @@ class Slicer:
         self._holders = tuple(holders)
         self._sizes = sizes
 
+    @property
+    def group(self) -> str:
+        return self._group
+
+    @property
+    def sizes(self) -> SliceSizes:
+        return self._sizes
+
     def slices(self, reader: StreamReader, start: Cut, stop: Cut) -> list[LogSlice]:
         """RangeUnavailable where the logs do not hold all of it."""
         if isinstance(start, SourceCut) and isinstance(stop, SourceCut):
@@ -52,18 +60,18 @@ class Slicer:
     def _in_order(self, reader: StreamReader, start: Cut, stop: Cut) -> Iterator[LogSlice]:
         most_bytes = self._most_bytes(reader, start, stop)
         course = Course(reader, start, stop)
-        gathered = _Gathered(start)
+        gathered = Gathered(start)
         passed, due = 0, most_bytes
         for step in course.steps():
             gathered.add(step)
             passed += step.nbytes
             # What a slice has too much, its last step being what it is, the next one has less.
             if step.ends and (passed >= due or gathered.has_rows(self._sizes.most_rows)):
-                yield self._slice(gathered, gathered.describer.described(course.cut))
-                gathered = _Gathered(course.cut)
+                yield self.slice_of(gathered, gathered.describer.described(course.cut))
+                gathered = Gathered(course.cut)
                 due = max(due, passed - passed % most_bytes + most_bytes)
         if gathered.files:
-            yield self._slice(gathered, gathered.describer.described(stop))
+            yield self.slice_of(gathered, gathered.describer.described(stop))
 
     def _most_bytes(self, reader: StreamReader, start: Cut, stop: Cut) -> int:
         if self._sizes.least == 1:
@@ -101,7 +109,7 @@ class Slicer:
                 nbytes=sum(total.nbytes for total in bag),
             )
 
-    def _slice(self, gathered: _Gathered, described: Described) -> LogSlice:
+    def slice_of(self, gathered: Gathered, described: Described, shown: Shown | None = None) -> LogSlice:
         return LogSlice(
             group=self._group,
             service=self._service,
@@ -110,10 +118,11 @@ class Slicer:
             holders=self._holders,
             rows=gathered.rows,
             nbytes=gathered.nbytes,
+            shown=shown,
         )
 
 
-class _Gathered:
+class Gathered:
     """A slice that grows."""
 
     def __init__(self, start: Cut) -> None:
@@ -123,10 +132,14 @@ class _Gathered:
         self.nbytes = 0
 
     def add(self, step: Step) -> None:
-        self.describer.piece(step.piece)
-        self.files[step.piece.entry.file] = None
+        self.pass_over(step)
         self.rows += step.rows
         self.nbytes += step.nbytes
+
+    def pass_over(self, step: Step) -> None:
+        """One that lies in the range, but has nothing for who reads it."""
+        self.describer.piece(step.piece)
+        self.files[step.piece.entry.file] = None
 
     def has_rows(self, most: int | None) -> bool:
         return most is not None and self.rows >= most

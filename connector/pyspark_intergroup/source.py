@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from pyspark_intergroup.options import ReadOptions
+    from pyspark_intergroup.write_options import WriteOptions
+    from pyspark_intergroup.write_schema import RowLayout
 
 
 class InterGroupSource(DataSource):
-    """Ordered group communication as a source. Options are checked before anything is done.
+    """Ordered group communication as a source and a sink. Options are checked before anything is done.
 
     What it needs is imported when it is needed: Spark loads this class also where nobody uses it.
     """
@@ -51,6 +59,27 @@ class InterGroupSource(DataSource):
             return GroupStreamReader(self._read_options(schema, streaming=True), schema)
         except ConfigError as error:
             return RefusedStreamReader(error)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from pyspark_intergroup.batch_writer import GroupBatchWriter
+
+        return GroupBatchWriter(*self._write_plan(schema, overwrite, streaming=False))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        from pyspark_intergroup.stream_writer import GroupStreamWriter
+
+        return GroupStreamWriter(*self._write_plan(schema, overwrite, streaming=True))
+
+    def _write_plan(self, schema: StructType, overwrite: bool, *, streaming: bool) -> tuple[WriteOptions, RowLayout]:
+        from intergroup_core.errors import ConfigError
+        from pyspark_intergroup.write_options import WriteOptions
+        from pyspark_intergroup.write_schema import layout_of
+
+        if overwrite:
+            what = 'outputMode is "complete"' if streaming else 'the mode is "overwrite"'
+            raise ConfigError(f'{what}, and nothing that was sent to a group can be taken back; use "append"')
+        options = WriteOptions.of(self.options, streaming=streaming)
+        return options, layout_of(schema, options)
 
     def _default_schema(self) -> StructType:
         from pyspark_intergroup.options import asked_columns

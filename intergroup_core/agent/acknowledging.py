@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from intergroup_core.agent.levels import Level, Wanted
 from intergroup_core.agent.reliance import Reliance
+from intergroup_core.agent.requests import ACK_SECONDS
 from intergroup_core.agent.sending import Sending, Sent
 from intergroup_core.agent.stream import Stream
 from intergroup_core.agent.witnesses import has_all
 from intergroup_core.endpoint import Endpoint
 from intergroup_core.errors import AckUnreached, ConfigError, MemberEnded
 from intergroup_core.ids import Service
-from intergroup_core.site_settings import AgentConfig
 from intergroup_core.wire.keeping import Span
 
-ACK_SECONDS = AgentConfig().ack_timeout_s
-"""How long a level at which others count may take where the client does not say."""
 LOOK_SECONDS = 0.002
 """How often it is looked whether everybody has something, which nothing announces."""
 
@@ -44,25 +43,37 @@ class Acknowledging:
         wanted = self._wanted
         if wanted.level is Level.TAKEN or sent.first == sent.stop:
             return
+        if wanted.level is Level.SENT:
+            await self._in_time(self._sending.left())
+            return
         began = time.monotonic()
-        try:
-            async with asyncio.timeout(self._seconds):
-                await (self._sending.left() if wanted.level is Level.SENT else self._sending.delivered(sent))
-                if not wanted.asks_others:
-                    return
-                span, timestamp = self._sending.place_of(sent)
-                if wanted.level is Level.ALL:
-                    await self._until(lambda endpoint: endpoint.stable >= timestamp)
-                    return
-                # In `rso` a record may come before what was said about sites at lower timestamps.
-                await self._until(lambda endpoint: endpoint.acknowledged >= timestamp)
-        except TimeoutError:
-            raise AckUnreached(
-                f"{self._too_late()}: {_NOT_THERE[wanted.level]}; see `intergroup status`, or give it more time"
-            ) from None
+        await self._in_time(self._sending.delivered(sent))
+        if wanted.asks_others:
+            located = self._sending.place_of(sent)
+            await self.has(located.span, located.timestamp, time.monotonic() - began)
+
+    async def has(self, span: Span, timestamp: int, spent: float = 0.0) -> None:
+        """Until others have what this site has, so many seconds having been spent on that."""
+        if not self._wanted.asks_others:
+            return
+        began = time.monotonic() - spent
+        if self._wanted.level is Level.ALL:
+            await self._in_time(self._until(lambda endpoint: endpoint.stable >= timestamp), spent)
+            return
+        # In `rso` a record may come before what was said about sites at lower timestamps.
+        await self._in_time(self._until(lambda endpoint: endpoint.acknowledged >= timestamp), spent)
         if self._stream.reliance is not None:
             assert self._seconds is not None
             await self._held(self._stream.reliance, span, timestamp, self._seconds - (time.monotonic() - began))
+
+    async def _in_time(self, waiting: Coroutine[Any, Any, None], spent: float = 0.0) -> None:
+        try:
+            async with asyncio.timeout(None if self._seconds is None else self._seconds - spent):
+                await waiting
+        except TimeoutError:
+            raise AckUnreached(
+                f"{self._too_late()}: {_NOT_THERE[self._wanted.level]}; see `intergroup status`, or give it more time"
+            ) from None
 
     def _too_late(self) -> str:
         return f"what was sent to group {self._group} has not reached ack={self._wanted} within {self._seconds:g} s"

@@ -33,14 +33,16 @@ class LogBeginning:
         if beginning is None or install.view.id.start >= beginning.position:
             self._alone = install.view.members == (endpoint.me,)
             if self._service is Service.RTO:
-                self._writer.bound(after=OrderCut(install.view.id.start - 1, BEHIND_ALL))
+                self._writer.bound(after=OrderCut(install.view.id.start - 1, BEHIND_ALL), sources=self.seqs)
             return None
+        if self._service is Service.RTO:
+            self._writer.bound(sources=self.seqs)  # by it others can tell what of a sender lies in the log
         self.behind = OrderCut(beginning.position, BEHIND_ALL, install.view.id)
         return self.behind
 
     def continues(self, cut: OrderCut | SourceCut) -> bool:
         """Say that the log goes on from where an older one ends, where its member began the group anew and alone."""
-        if self._install is None or self._continued or self._writer.syncing:
+        if self._install is None or self._continued or self._writer.busy:
             return False
         if not self._alone or self._install.view.id.start <= cut_timestamp(cut):
             return False
@@ -50,5 +52,5 @@ class LogBeginning:
 
     def follows(self, cut: SourceCut) -> None:
         """Say behind what the log begins, once that is known of all senders there were."""
-        if self._writer.manifest.after is None and not self._writer.syncing:
+        if self._writer.manifest.after is None and not self._writer.busy:
             self._writer.bound(after=cut)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from intergroup_core.effects import Gap, Install
 from intergroup_core.ids import MemberId
@@ -29,6 +29,8 @@ class Held:
         self._spans: Spans = {}
         self.older: list[Spans] = []
         """What logs have that do not grow any more, each without a gap."""
+        self.withheld: Callable[[], bool] = lambda: False
+        """Whether the site remembers what it has not stated yet: until then it must not be counted for anything."""
 
     def appended(self, entry: int, event: Event) -> None:
         match event:
@@ -54,18 +56,28 @@ class Held:
                         self._spans.pop(next(iter(self._spans)))
 
     def within(self, spans: Iterable[Span]) -> tuple[Span, ...]:
-        """As much of these as is kept, of each sender in one log."""
+        """As much of these as is kept, of each sender without a gap, be it in several logs."""
+        if self.withheld():
+            return ()
         found = []
         for source, first, last in spans:
-            parts = [_within(known.get(source, (1, 0)), first, last) for known in (self._spans, *self.older)]
-            begin, end = max(parts, key=lambda part: part[1] - part[0])
+            kept = [known[source] for known in (self._spans, *self.older) if source in known]
+            parts = [(max(begin, first), min(end, last)) for begin, end in _joined(kept)]
+            begin, end = max(parts, key=lambda part: part[1] - part[0], default=(1, 0))
             if begin <= end:
                 found.append((source, begin, end))
         return tuple(found)
 
 
-def _within(span: tuple[int, int], first: int, last: int) -> tuple[int, int]:
-    return max(span[0], first), min(span[1], last)
+def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Spans of one sender, those put together of which one goes on where another ends."""
+    found: list[tuple[int, int]] = []
+    for begin, end in sorted(spans):
+        if found and begin <= found[-1][1] + 1:
+            found[-1] = found[-1][0], max(found[-1][1], end)
+        else:
+            found.append((begin, end))
+    return found
 
 
 def spans_of(log: LogReader) -> Spans:

@@ -6,11 +6,13 @@ import asyncio
 import logging
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from intergroup_core.agent.keepers import Keepers
 from intergroup_core.agent.levels import LOCAL
+from intergroup_core.agent.own_order import OwnOrder
 from intergroup_core.agent.stream import Stream
-from intergroup_core.client.fetching import Held, Keeper, KeeperConnection, keeper_connection
+from intergroup_core.client.fetching import Held, Keeper, keeper_connection
 from intergroup_core.errors import IntergroupError, RangeUnavailable
 from intergroup_core.ids import Service, timestamp_at
 from intergroup_core.log.cut import BEHIND_ALL, Cut, EntryCut, OrderCut, SourceCut
@@ -24,6 +26,7 @@ from intergroup_core.log.writer import Durability, open_log
 from intergroup_core.runtime.clock import now
 from intergroup_core.runtime.disk import FileDisk
 from intergroup_core.runtime.stream_store import StreamStore
+from intergroup_core.transaction.ledger import Ledger
 
 _log = logging.getLogger(__name__)
 
@@ -59,6 +62,16 @@ class Live:
     reached: Cut
 
 
+class Holder(Protocol):
+    """Who may have what is missing here: another site, or other logs of this one."""
+
+    async def streams(self) -> list[Held]:
+        """What it has of the group."""
+
+    async def fetch(self, service: Service, start: RangeCut, stop: RangeCut, sink: RangeSink) -> None:
+        """Everything between two cuts; RangeUnavailable where some of it is lacking."""
+
+
 class History:
     """Finds and fetches what a stream had before its present log begins."""
 
@@ -67,15 +80,16 @@ class History:
         self._store = store
         self._keepers = keepers
         self._turn = asyncio.Lock()
+        self._own_order = OwnOrder(store, stream.group) if stream.service is Service.RSO else None
         self.fetched_bytes = 0
 
     async def earliest(self) -> Cut | None:
         """The cut before everything that this site or another has; None where nobody has anything."""
         firsts = [first for first in [self._own_first()] if first is not None]
+        if self._own_order is not None:
+            firsts += [held.first for held in await self._own_order.streams()]
         for keeper in await self._keepers.find(self._stream.group, self._stream.config):
-            held = await self._held_by(keeper)
-            if held is not None:
-                firsts.append(held.first)
+            firsts += [held.first for held in await self._held_by(keeper)]
         return min(firsts, key=_earliness, default=None)
 
     def _own_first(self) -> Cut | None:
@@ -190,6 +204,8 @@ class History:
         """Whether another site had something that comes next, and this one has it now."""
         async with self._turn:
             stop = self._live_begin()
+            if self._own_order is not None and await self._fetch(self._own_order, cut, stop, gaps=gaps):
+                return True
             for keeper in await self._keepers.find(self._stream.group, self._stream.config):
                 try:
                     async with keeper_connection(keeper, self._stream.group) as connection:
@@ -223,27 +239,35 @@ class History:
         begin: RangeCut = part_of(live).begin
         return begin
 
-    async def _held_by(self, keeper: Keeper) -> Held | None:
+    async def _held_by(self, keeper: Keeper) -> list[Held]:
         try:
             async with keeper_connection(keeper, self._stream.group) as connection:
                 return await self._held(connection)
         except IntergroupError as error:
             _log.info("%s does not say what it holds: %s", keeper, error)
-            return None
+            return []
 
-    async def _held(self, connection: KeeperConnection) -> Held | None:
+    async def _held(self, connection: Holder) -> list[Held]:
+        """What somebody has of this stream: by `rso` perhaps twice, in logs of that service and in those of `rto`."""
         service = self._stream.service
-        return next((held for held in await connection.streams() if held.service is service), None)
+        return [held for held in await connection.streams() if held.service is service]
 
-    async def _fetch(self, connection: KeeperConnection, cut: RangeCut, stop: RangeCut | None, *, gaps: bool) -> bool:
+    async def _fetch(self, connection: Holder, cut: RangeCut, stop: RangeCut | None, *, gaps: bool) -> bool:
         """A range into a part of its own; what is not complete and sound in the end is removed."""
-        held = await self._held(connection)
-        if held is None or isinstance(held.head, EntryCut):
-            return False
-        if isinstance(stop, SourceCut) and isinstance(held.head, SourceCut):
-            stop = self._with_departed(stop, held.head)
+        for held in await self._held(connection):
+            if not isinstance(held.head, EntryCut) and await self._fetch_of(
+                connection, held.head, cut, stop, gaps=gaps
+            ):
+                return True
+        return False
+
+    async def _fetch_of(
+        self, connection: Holder, head: RangeCut, cut: RangeCut, stop: RangeCut | None, *, gaps: bool
+    ) -> bool:
+        if isinstance(stop, SourceCut) and isinstance(head, SourceCut):
+            stop = self._with_departed(stop, head)
         for start in self._starts(cut):
-            for end in _ends(cut, stop, held.head):
+            for end in _ends(cut, stop, head):
                 log = await self._fetched(connection, start, end, gaps=gaps)
                 if log is None:
                     continue
@@ -275,9 +299,7 @@ class History:
         gone = {source: seq for source, seq in head.seqs.items() if source not in known}
         return SourceCut(gone | dict(stop.seqs), stop.view)
 
-    async def _fetched(
-        self, connection: KeeperConnection, start: RangeCut, stop: RangeCut, *, gaps: bool
-    ) -> int | None:
+    async def _fetched(self, connection: Holder, start: RangeCut, stop: RangeCut, *, gaps: bool) -> int | None:
         """The id of the part that has it now; None where it is not to be had there."""
         try:
             return await self._taken(connection, start, stop, gaps=gaps)
@@ -285,11 +307,16 @@ class History:
             _log.info("a range of %s is not to be had there: %s", self._stream.group, error)
             return None
 
-    async def _taken(self, connection: KeeperConnection, start: RangeCut, stop: RangeCut, *, gaps: bool) -> int | None:
+    async def _taken(self, connection: Holder, start: RangeCut, stop: RangeCut, *, gaps: bool) -> int | None:
         """The same where that raises; None only where there are gaps in it, and may not be."""
         group, service = self._stream.group, self._stream.service
         disk = self._store.create_part(group, service, timestamp_at(now().wall), after=start, fetching=True)
-        writer = open_log(disk, durability=Durability.OS, segment_bytes=self._stream.config.log.segment_bytes)
+        writer = open_log(
+            disk,
+            durability=Durability.OS,
+            segment_bytes=self._stream.config.log.segment_bytes,
+            stated=Ledger() if service is Service.RTO else None,
+        )
         log = writer.manifest.log
         kept = False
         try:

@@ -12,11 +12,14 @@ from typing import Any
 from intergroup_core.client.channel import VERSION, Decoder, Kind, Said, encode, encode_failure
 from intergroup_core.errors import ChannelBroken, ConfigError, IntergroupError, RangeUnavailable
 from intergroup_core.ids import Service
-from intergroup_core.log.cut import EntryCut
+from intergroup_core.log.cut import EntryCut, OrderCut
 from intergroup_core.log.cut_codec import cut_of_list, listed_cut
+from intergroup_core.log.ordered_sources import OrderedSources, holder_of
+from intergroup_core.log.range_order import RangeCut
 from intergroup_core.log.stream import StreamReader
 from intergroup_core.log.transfer import RangeSource
 from intergroup_core.runtime.stream_store import StreamStore
+from intergroup_core.transaction.replay import ledger_at
 
 _log = logging.getLogger(__name__)
 
@@ -116,14 +119,23 @@ class RangeServer:
         await writer.drain()
 
     def _streams(self, group: str) -> list[Any]:
-        """Service, first and last cut of what there is of a group."""
+        """Service, first and last cut of what there is of a group; by `rso` also what lies in logs of `rto`."""
+        ordered = self._store.parts(group, Service.RTO)
+        order = StreamReader(ordered)
+        by_source = StreamReader(self._store.parts(group, Service.RSO))
+        held = ((Service.RTO, order), (Service.RSO, by_source), (Service.RSO, OrderedSources(ordered, order)))
         found = []
-        for service in (Service.RTO, Service.RSO):
-            reader = StreamReader(self._store.parts(group, service))
+        for service, reader in held:
             first, head = reader.first(), reader.head()
             if first is not None and head is not None:
                 found.append([service.value, listed_cut(first), listed_cut(head)])
         return found
+
+    def _holder(self, group: str, service: Service, start: RangeCut, stop: RangeCut) -> StreamReader:
+        own = StreamReader(self._store.parts(group, service))
+        if service is not Service.RSO:
+            return own
+        return holder_of([own, OrderedSources(self._store.parts(group, Service.RTO))], start, stop)
 
     async def _send_range(
         self, group: str, service: Service, start: Any, stop: Any, number: int, writer: asyncio.StreamWriter
@@ -131,10 +143,18 @@ class RangeServer:
         begin, end = cut_of_list(start), cut_of_list(stop)
         if isinstance(begin, EntryCut) or isinstance(end, EntryCut):
             raise RangeUnavailable("a log of uu is read where it was made")
-        reader = await asyncio.to_thread(StreamReader, self._store.parts(group, service))
-        blocks = iter(RangeSource(reader, begin, end))
+        reader = await asyncio.to_thread(self._holder, group, service, begin, end)
+        stated = b""
+        if isinstance(reader, StreamReader) and isinstance(begin, OrderCut):
+            stated = await asyncio.to_thread(_stated, reader, begin)
+        blocks = iter(RangeSource(reader, begin, end, stated))
         # In a thread: what is old has to come from the disk, and the members here must not wait for that.
         while (block := await asyncio.to_thread(next, blocks, None)) is not None:
             writer.write(encode(Kind.BLOCK, number, block))
             self.served_bytes += len(block)
             await writer.drain()
+
+
+def _stated(reader: StreamReader, cut: OrderCut) -> bytes:
+    """What was stated up to a cut; whoever takes a range from there has nothing before it."""
+    return ledger_at(reader, cut).checkpoint()

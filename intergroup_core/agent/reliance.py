@@ -17,7 +17,7 @@ from intergroup_core.runtime.inbox import Event
 from intergroup_core.runtime.ledger_store import LedgerStore
 from intergroup_core.runtime.member import Member
 from intergroup_core.transaction.ledger import Ledger
-from intergroup_core.wire.keeping import HoldingQuery
+from intergroup_core.wire.keeping import HoldingQuery, Span
 
 ANSWER_SECONDS = 0.05
 """How long answers to what a reader asks are waited for; it asks again."""
@@ -40,7 +40,11 @@ class Reliance:
         self.ask = ask
         self._ledgers = ledgers
         self._saved = 0
+        self._unstated = b""
+        """What only this site remembers, and it was last seen to that it is stated."""
         self._held = Held()
+        self.skipped: Callable[[], None] = lambda: None
+        """Called when the stream of a site that others rely on skips something."""
         witnesses.holds(group, self._held)
 
     @property
@@ -51,11 +55,13 @@ class Reliance:
     def bind(self, member: Member, older: Sequence[LogReader]) -> None:
         """The stream's own member, and the logs that it had before."""
         self._holdership.own = member
+        self._held.withheld = lambda: bool(member.endpoint.ledger.unstated)
         self.has_older(older)
 
     def has_older(self, logs: Sequence[LogReader]) -> None:
         """What older logs of the stream have counts as well, also what was fetched into them."""
         self._held.older = [spans for log in logs if (spans := spans_of(log))]
+        self.witnesses.kept()
 
     def begin(self, member: Member) -> None:
         self._holdership.begin(member)
@@ -73,6 +79,7 @@ class Reliance:
         if isinstance(event, Gap) and self.holds:
             # What the old incarnation said may be lost with it; the new one is not to speak in the midst of this.
             asyncio.get_running_loop().call_soon(self._say_again)
+            self.skipped()
 
     def _say_again(self) -> None:
         if self.holds:
@@ -81,14 +88,23 @@ class Reliance:
     def kept(self, stop: int, ledger: Ledger) -> None:
         """Entries below are kept; what was stated in them is remembered."""
         self._held.kept(stop)
-        self.witnesses.kept()
         if ledger.version != self._saved:
             self._saved = ledger.version
-            self._ledgers.save(self.group, ledger.to_bytes())
+            self._ledgers.save(self.group, ledger.remembered())
             word = ledger.holders.word_on(self.witnesses.key)
             if self.holds and word is not None and not word.holds:
                 # Another stream of this site has ended, or somebody took it for gone.
                 asyncio.get_running_loop().call_soon(self._say_again)
+            elif self.holds and ledger.unstated not in (b"", self._unstated):
+                self._unstated = ledger.unstated
+                # Only one that sends can state it, and until then nobody counts this site.
+                asyncio.get_running_loop().call_soon(self._say_again)
+        # Last: what a site says that it has, it must not forget.
+        self.witnesses.kept()
+
+    def has(self, span: Span) -> bool:
+        """Whether this site's own log has it."""
+        return self._held.within([span]) == (span,)
 
     async def survey(self, heads: Heads, level: Wanted, kept: int, frontier: Frontier, ledger: Ledger) -> None:
         """Ask log-holding sites what they have of what waits for them at a level, and go on as far as that goes."""

@@ -14,9 +14,16 @@ from intergroup_core.client.names import checked_name, service_of
 from intergroup_core.config import Config
 from intergroup_core.errors import ChannelBroken, ConfigError
 from intergroup_core.ids import Service
-from intergroup_core.wire.records import RecordBatch
+from intergroup_core.site_settings import AgentConfig
+from intergroup_core.wire.attempts import attempts_of
+from intergroup_core.wire.fields import BadBody, integer, truth
+from intergroup_core.wire.labels import MAX_TIMEOUT_S, MAX_VERSION, application, positive
+from intergroup_core.wire.records import Payload, RecordBatch, outline
+from intergroup_core.wire.statements import Abandoned, Proposed
 
 MAX_SECONDS = 1e6
+ACK_SECONDS = AgentConfig().ack_timeout_s
+"""How long a level at which others count may take where the client does not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +73,72 @@ def send_request(body: Any) -> SendRequest:
                 records = RecordBatch(offsets, np.frombuffer(data, dtype=np.uint8))
                 return SendRequest(handle=handle, records=records, ack=ack_of(ack), seconds=seconds_of(limit))
     raise ChannelBroken("what came to be sent is no list of records")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageRequest:
+    """Multicast messages that are made already."""
+
+    handle: int
+    messages: list[tuple[Payload, int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactRequest:
+    """Make a transaction visible."""
+
+    handle: int
+    proposed: Proposed
+    ack: Wanted
+    seconds: float
+
+
+def stage_request(body: Any) -> StageRequest:
+    match body:
+        case [int(handle), list(messages)]:
+            return StageRequest(handle=handle, messages=[_message(each) for each in messages])
+    raise ChannelBroken("what came to be staged is no list of messages")
+
+
+def _message(value: Any) -> tuple[Payload, int]:
+    match value:
+        case [bytes(payload), int(rows)] if rows > 0:
+            outlined = outline(lambda wanted: np.frombuffer(payload, dtype=np.uint8, count=wanted), len(payload))
+            if outlined is not None and len(outlined.lengths) == rows:
+                return Payload(b"", payload), rows
+    raise ChannelBroken("what came to be staged is no message of records")
+
+
+def transact_request(body: Any) -> TransactRequest:
+    match body:
+        case [int(handle), app, run, version, lasting, timeout_s, attempts, ack, seconds]:
+            try:
+                proposed = Proposed(
+                    0,
+                    application(app),
+                    application(run),
+                    integer(version, MAX_VERSION),
+                    truth(lasting),
+                    positive(timeout_s, MAX_TIMEOUT_S),
+                    attempts_of(attempts),
+                )
+            except BadBody:
+                raise ChannelBroken(f"a transaction is not understood: {body!r:.200}") from None
+            limit = seconds_of([seconds])
+            return TransactRequest(
+                handle=handle, proposed=proposed, ack=ack_of(ack), seconds=limit if limit is not None else ACK_SECONDS
+            )
+    raise ChannelBroken(f"a transaction is not understood: {body!r:.200}")
+
+
+def abandon_request(body: Any) -> tuple[int, Abandoned]:
+    match body:
+        case [int(handle), app, run, version]:
+            try:
+                return handle, Abandoned(application(app), application(run), integer(version, MAX_VERSION))
+            except BadBody:
+                pass
+    raise ChannelBroken(f"a transaction is not understood: {body!r:.200}")
 
 
 def seconds_of(limit: Any) -> float | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from bisect import insort
 from collections import deque
+from collections.abc import Sequence
 from itertools import dropwhile
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from intergroup_core.log.body import stated_records
 from intergroup_core.runtime.member import Member
 from intergroup_core.wire.chunk import Chunk
 from intergroup_core.wire.keeping import Span
+from intergroup_core.wire.records import Payload
 
 MAX_MARKS = 8_192
 """Own messages that came back last and are remembered: who waits for what others have of older ones asks for more."""
@@ -37,7 +39,17 @@ class Mark(NamedTuple):
     records: int
     first_seq: int
     last_seq: int
+    first_timestamp: int
     timestamp: int
+
+
+class Located(NamedTuple):
+    """Where records came to stand, perhaps among others of the same sender."""
+
+    span: Span
+    first_timestamp: int
+    timestamp: int
+    """By which the last of them is ordered."""
 
 
 class Sending:
@@ -66,8 +78,16 @@ class Sending:
     async def send(self, records: Records) -> Sent:
         """Hand records over."""
         await self.member.send_many(records)
+        return self._handed_over(len(records))
+
+    async def send_messages(self, messages: Sequence[tuple[Payload, int]]) -> Sent:
+        """Hand messages over that are made already, each with the number of its records."""
+        await self.member.send_messages(messages)
+        return self._handed_over(sum(records for _, records in messages))
+
+    def _handed_over(self, records: int) -> Sent:
         first = self.offered
-        self.offered += len(records)
+        self.offered += records
         return Sent(first, self.offered)
 
     async def left(self) -> None:
@@ -84,22 +104,31 @@ class Sending:
         if any(lost.first < sent.stop and sent.first < lost.stop for lost in self._lost):
             raise self._unsure("meanwhile")
 
-    def place_of(self, sent: Sent) -> tuple[Span, int]:
-        """What others must have to have records that were delivered, and its last timestamp."""
+    def place_of(self, sent: Sent) -> Located:
+        """What others must have to have records that were delivered."""
         marks = list(dropwhile(lambda mark: mark.records <= sent.first, self._marks))
         inside = [mark for number, mark in enumerate(marks) if not number or marks[number - 1].records < sent.stop]
         if not inside or inside[-1].records < sent.stop:
             raise self._unsure("meanwhile")
         first = self._first_seq if sent.first < self._forgotten else inside[0].first_seq
-        return (self.member.endpoint.me, first, inside[-1].last_seq), inside[-1].timestamp
+        span = self.member.endpoint.me, first, inside[-1].last_seq
+        return Located(span, inside[0].first_timestamp, inside[-1].timestamp)
 
     def appended(self, entry: int, chunk: Chunk) -> None:
         """A chunk was put into the log of this site's stream; it may be this sender's."""
         if chunk.source == self.member.endpoint.me and chunk.last_seq > self._given_up:
             self._delivered += stated_records(chunk) if chunk.first_seq > self._given_up else self._rest(chunk)
             self._first_seq = self._first_seq or chunk.first_seq
-            mark = Mark(entry, self._delivered, chunk.first_seq, chunk.last_seq, chunk.last_timestamp)
-            self._not_kept.append(mark)
+            self._not_kept.append(
+                Mark(
+                    entry,
+                    self._delivered,
+                    chunk.first_seq,
+                    chunk.last_seq,
+                    chunk.first_timestamp,
+                    chunk.last_timestamp,
+                )
+            )
 
     def _rest(self, chunk: Chunk) -> int:
         """Records of a chunk that begins with some that were given up."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
@@ -15,14 +15,21 @@ from intergroup_core.agent.readings import Readings
 from intergroup_core.agent.requests import (
     OpenRequest,
     SendRequest,
+    StageRequest,
+    TransactRequest,
+    abandon_request,
     handle_of,
     open_request,
     seconds_of,
     send_request,
+    stage_request,
+    transact_request,
 )
 from intergroup_core.agent.sending import Sending, Sent
+from intergroup_core.agent.staging import Staging
 from intergroup_core.agent.stream import Stream
 from intergroup_core.agent.streams import Streams
+from intergroup_core.agent.transacting import Transacting
 from intergroup_core.client.channel import VERSION, Kind, Said, encode, encode_failure
 from intergroup_core.client.names import service_of
 from intergroup_core.errors import (
@@ -38,6 +45,7 @@ from intergroup_core.log.cut_codec import cut_of_list, listed_cut
 from intergroup_core.runtime.clock import now
 from intergroup_core.runtime.roster import roster_of
 from intergroup_core.version import VERSION as PACKAGE
+from intergroup_core.wire.statements import Abandoned
 
 _log = logging.getLogger(__name__)
 
@@ -59,6 +67,7 @@ class Handle:
     """Sends of one handle go out in the order they came."""
     settled: int = 0
     """Records of the sending member for which this client has waited."""
+    staging: Staging = field(default_factory=Staging)
 
 
 class Session:
@@ -99,6 +108,16 @@ class Session:
                 return await self._send(send_request(said.body))
             case Kind.FLUSH:
                 return await self._flush(said.body)
+            case Kind.STAGE:
+                return await self._stage(stage_request(said.body))
+            case Kind.STAGED:
+                return await self._staged(said.body)
+            case Kind.TRANSACT:
+                return await self._transact(transact_request(said.body))
+            case Kind.ABANDON:
+                return self._abandon(*abandon_request(said.body))
+            case Kind.COMMITTED_VERSION:
+                return self._committed_version(said.body)
             case Kind.SUBSCRIBE:
                 return self._readings.subscribe(self.pid, said.number, said.body)
             case Kind.NEXT:
@@ -209,6 +228,8 @@ class Session:
 
     async def _joined(self, handle: Handle) -> Any:
         member = handle.sending.member if handle.sending is not None else handle.stream.member
+        if handle.opened.sender:
+            member.become_sender()  # others may have opened it to read, or it was silent for too long
         await member.installed(as_sender=handle.opened.sender)
         if member is not handle.stream.member:
             await handle.stream.member.installed()
@@ -217,18 +238,57 @@ class Session:
     async def _send(self, wanted: SendRequest) -> None:
         handle = self._handle(wanted.handle)
         check_ack(handle.stream, wanted.ack)
-        size = len(wanted.records.data)
+        async with self._room_for(len(wanted.records.data)), handle.turn:
+            sending = self._sender(handle)
+            self._streams.hold(handle.stream, sending)
+            sent = await sending.send(wanted.records)
+        await Acknowledging(handle.stream, sending, wanted.ack, wanted.seconds).reached(sent)
+
+    @asynccontextmanager
+    async def _room_for(self, size: int) -> AsyncIterator[None]:
+        """Bytes that wait here for the group to take them; one who waits for his answers has few."""
         if self._unsent_bytes and self._unsent_bytes + size > MAX_UNSENT_BYTES:
             raise Backpressure(f"{self._unsent_bytes} bytes of this client wait for the group; wait for their answers")
         self._unsent_bytes += size
         try:
-            async with handle.turn:
-                sending = self._sender(handle)
-                self._streams.hold(handle.stream, sending)
-                sent = await sending.send(wanted.records)
+            yield
         finally:
             self._unsent_bytes -= size
-        await Acknowledging(handle.stream, sending, wanted.ack, wanted.seconds).reached(sent)
+
+    async def _stage(self, wanted: StageRequest) -> None:
+        handle = self._handle(wanted.handle)
+        async with self._room_for(sum(len(payload) for payload, _ in wanted.messages)), handle.turn:
+            sending = self._sender(handle)
+            self._streams.hold(handle.stream, sending)
+            handle.staging.add(await sending.send_messages(wanted.messages), len(wanted.messages))
+
+    async def _staged(self, body: Any) -> Any:
+        """Where all stands that this client has staged since it asked last."""
+        match body:
+            case [int(number), level, *limit]:
+                handle, ack = self._handle(number), ack_of(level)
+                check_ack(handle.stream, ack)
+                async with handle.turn:
+                    staging, handle.staging = handle.staging, Staging()
+                if not staging.messages or handle.sending is None:
+                    return None
+                return await staging.located(handle.stream, handle.sending, ack, seconds_of(limit))
+        raise ChannelBroken(f"a request for what was staged is not understood: {body!r:.100}")
+
+    async def _transact(self, wanted: TransactRequest) -> bool:
+        handle = self._handle(wanted.handle)
+        sending = self._sender(handle)
+        self._streams.hold(handle.stream, sending)
+        return await Transacting(handle.stream, sending).commit(wanted.proposed, wanted.ack, wanted.seconds)
+
+    def _abandon(self, number: int, abandoned: Abandoned) -> None:
+        self._sender(self._handle(number)).member.declare(abandoned)
+
+    def _committed_version(self, body: Any) -> int | None:
+        match body:
+            case [int(number), str(app)]:
+                return self._handle(number).stream.committed_version(app)
+        raise ChannelBroken(f"a question for a version is not understood: {body!r:.100}")
 
     async def _flush(self, body: Any) -> None:
         match body:

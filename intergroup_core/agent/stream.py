@@ -28,6 +28,7 @@ from intergroup_core.runtime.member import Member
 from intergroup_core.runtime.member_log import MemberLog
 from intergroup_core.runtime.subscription_store import Subscription
 from intergroup_core.wire.chunk import Chunk
+from intergroup_core.wire.labels import key_of
 from intergroup_core.wire.statements import Holding
 
 _log = logging.getLogger(__name__)
@@ -66,7 +67,6 @@ class Stream:
         self._senders: list[Sending] = []
         self._grown = 0
         self._look_at = config.log.segment_bytes
-        self._retention = StreamRetention(service, config.log, writer, disk)
         self._refusal = ""
         self._crowded = False
         durability = Durability[config.log.durability.upper()]
@@ -81,6 +81,7 @@ class Stream:
             release=disk.close,
             begins_behind=lambda install: self.beginning.begins(install, self.member.endpoint),
         )
+        self._retention = StreamRetention(service, config.log, self.log, disk)
         self.member = open_member(self.log, self._closed)
         self.sending = Sending(self.member)
         self._senders.append(self.sending)
@@ -185,6 +186,11 @@ class Stream:
         seconds = max(word.seconds, round(self.config.log.holder_expiry_s))
         self.member.declare(Holding(site, word.name, False, seconds))
 
+    def committed_version(self, app: str) -> int | None:
+        """The last version of an application that is known here to be visible."""
+        application = self.member.endpoint.ledger.transactions.applications.get(key_of(app))
+        return application.version if application is not None and application.version >= 0 else None
+
     def head(self, level: Wanted) -> Cut | None:
         """Up to where this stream may be planned."""
         if not self.ended:
@@ -280,10 +286,13 @@ class Stream:
 
     def retain(self, subscriptions: Sequence[Subscription] | None) -> None:
         """Remove what is beyond the limits and what nobody who is here still reads."""
-        if self._writer.syncing or self.ended:
+        if self._writer.busy or self.ended:
             return
         floor = min((reading.entry for reading in self._readings), default=None)
-        self._crowded = self._retention.retain(floor, subscriptions)
+        endpoint, open_since = self.member.endpoint, None
+        if self.service is Service.RTO:
+            open_since = endpoint.ledger.transactions.open_since(endpoint.acknowledged)
+        self._crowded = self._retention.retain(floor, subscriptions, open_since)
         self._changed()
 
     # How it ends

@@ -26,12 +26,14 @@ from intergroup_core.effects import Gap
 from intergroup_core.errors import ConfigError, IntergroupError, LocalProtocolError, RangeUnavailable
 from intergroup_core.ids import Service, timestamp_at
 from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
+from intergroup_core.log.jumps import Jump, jumps_of
 from intergroup_core.log.reader import LogReader
 from intergroup_core.log.recovery import Cut as TornEnd
 from intergroup_core.log.stream import StreamReader
 from intergroup_core.log.writer import Durability, open_log
 from intergroup_core.membership.quorum import key_of
 from intergroup_core.runtime.clock import now
+from intergroup_core.runtime.disk import FileDisk
 from intergroup_core.runtime.home import Home
 from intergroup_core.runtime.inbox import Event
 from intergroup_core.runtime.ledger_store import LedgerStore
@@ -41,6 +43,7 @@ from intergroup_core.runtime.member_log import MemberLog
 from intergroup_core.runtime.stream_store import StreamStore
 from intergroup_core.runtime.subscription_store import SubscriptionStore
 from intergroup_core.site_settings import LogConfig
+from intergroup_core.transaction.ledger import Ledger
 
 _log = logging.getLogger(__name__)
 
@@ -55,6 +58,10 @@ OF_ONE_CLIENT = frozenset(
     }
 )
 """Settings in which those who share a member may differ; where a log lies is looked at apart from the others."""
+
+FILL_SECONDS = 0.5
+FILL_TRIES = 20
+"""How often others are asked for what a log-holding site skipped; it may take a while until they can give it."""
 
 KEEPER = object()
 """The lease of a stream that is kept without a client."""
@@ -73,6 +80,8 @@ class Streams:
         self._streams: dict[Key, Stream] = {}
         self._named: dict[tuple[Key, str], Sending] = {}
         self._lingering: set[asyncio.Task[None]] = set()
+        self._going: set[Stream] = set()
+        """Left, and their logs may not be let go of yet: those who waited for that were told to stop."""
         self._store = StreamStore(directories.logs)
         self._key = key_of(Home(directories.state).identity())
         self.keepers = Keepers(name, self._key, self._store, Entrance(directories.entrance), advertise)
@@ -106,6 +115,8 @@ class Streams:
         self._streams[group, service] = stream
         if stream.reliance is not None:
             stream.reliance.bind(stream.member, self._old_logs(stream))
+            if service is Service.RTO:
+                stream.reliance.skipped = lambda: self._background(self._fill_skipped(stream))
         self._histories[stream] = History(stream, self._store, self.keepers)
         self.keepers.refresh()
         stream.member.start()
@@ -137,10 +148,29 @@ class Streams:
         if stream.reliance is not None:
             stream.reliance.has_older(self._old_logs(stream))
 
+    async def _fill_skipped(self, stream: Stream) -> None:
+        """Fetch what the member of a site skipped on whose log others rely: who sent it may wait for that."""
+        refused: dict[str, str] = {}
+        for _ in range(FILL_TRIES):
+            await stream.changed(FILL_SECONDS)
+            if stream.ended or stream.reliance is None:
+                return
+            jumps = [jump for jump in await asyncio.to_thread(_last_jumps, stream.directory) if not jump.told]
+            if not jumps:
+                return
+            end = jumps[-1].end
+            if end is None:
+                continue  # nothing has come yet behind which it would be complete
+            filled, refused = await self._histories[stream].fill(jumps[-1].begin, end)
+            if filled:
+                stream.reliance.has_older(self._old_logs(stream))
+                return
+        _log.warning("what this site skipped of group %s is not to be had: %s", stream.group, refused)
+
     def _old_logs(self, stream: Stream) -> list[LogReader]:
         """What there is of a stream besides the log that grows."""
         reader = StreamReader(self._store.parts(stream.group, stream.service))
-        return [log for log in reader.parts if Path(log.where) != stream.directory]
+        return [log for log in reader.logs if Path(log.where) != stream.directory]
 
     def _background(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -257,6 +287,9 @@ class Streams:
             del self._streams[stream.group, stream.service]
         try:
             await stream.leave(seconds)
+        except asyncio.CancelledError:
+            self._going.add(stream)
+            raise
         finally:
             self._histories.pop(stream, None)
 
@@ -276,7 +309,7 @@ class Streams:
                 await asyncio.gather(*(member.ended() for member in members))
         for member in members:
             member.close()
-        for stream in self:
+        for stream in (*self, *self._going):
             await stream.log.finished()
         await self.keepers.close()
         self._members.close()
@@ -288,6 +321,7 @@ class Streams:
                 disk,
                 durability=Durability[config.log.durability.upper()],
                 segment_bytes=config.log.segment_bytes,
+                stated=Ledger() if service is Service.RTO else None,
             )
 
             def open_member(member_log: MemberLog, closed: Callable[[], None]) -> Member:
@@ -349,3 +383,8 @@ class Streams:
 
 def _cut_words(cut: TornEnd) -> tuple[str, int, int]:
     return cut.file, cut.offset, cut.removed_bytes
+
+
+def _last_jumps(directory: Path) -> list[Jump]:
+    """Where the log in a directory jumps."""
+    return jumps_of(LogReader(FileDisk(directory)))

@@ -16,6 +16,7 @@ from intergroup_core.api.joining import FETCH_BYTES, LEAVE_SECONDS, committed, w
 from intergroup_core.api.progress import Progress
 from intergroup_core.api.stream import Stream
 from intergroup_core.api.thread_member import ThreadMember
+from intergroup_core.api.transaction import ACK, ACK_SECONDS, TIMEOUT_S, BlockingTransaction, Terms
 from intergroup_core.client.member import ClientMember
 from intergroup_core.config import Config
 from intergroup_core.errors import ConfigError, IntergroupError, LocalProtocolError
@@ -174,6 +175,25 @@ class BlockingMember:
         """Multicast several records in this order; all of them are taken, or none and the error says why."""
         self._check_here()
         self._seat.send_many(as_records(values), ack)
+
+    def transaction(
+        self,
+        *,
+        app: str | None = None,
+        version: int | None = None,
+        ack: str = ACK,
+        ack_timeout: float = ACK_SECONDS,
+        timeout_s: int = TIMEOUT_S,
+    ) -> BlockingTransaction:
+        """Records that committed readers see together or not at all, by rto and through the site's agent.
+
+        `app` and `version` name it: of the same application a version is committed once, whoever tries again, and
+        versions count up. Without them it is a transaction of its own. It has to be committed within `timeout_s` of
+        its first record, in the group's time.
+        """
+        if not isinstance(self._seat, ClientMember):
+            raise LocalProtocolError("transactions need the site's agent and its log; join without in_process=True")
+        return BlockingTransaction(self._seat, Terms.of(app, version, ack, ack_timeout, timeout_s))
 
     def flush(self, ack: str = "sent") -> None:
         """Wait until all that was accepted has come so far."""

@@ -8,10 +8,13 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from intergroup_core.ids import EPOCH_US, Timestamp, wall_us
+from intergroup_core.wire.headers import Headers, decode_headers
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from intergroup_core.wire.records import Rows
 
 _EPOCH = datetime(2020, 1, 1, tzinfo=UTC)
 
@@ -73,7 +76,9 @@ class Message:
     """The view it was delivered in; None in `uu`, which has none."""
     value: bytes
     key: bytes | None = None
-    headers: tuple[tuple[str, bytes], ...] = ()
+    headers: Headers = ()
+    txn: str | None = None
+    """The transaction it is staged for: whether that is committed is said later in the stream, or never."""
 
     @property
     def sent_timestamp(self) -> datetime:
@@ -99,6 +104,10 @@ class Batch:
     """Of the buffer it was received into, which is kept as long as this is: copy what is to stay."""
     position: str
     """Of its first record."""
+    rows: Rows | None = None
+    """The same records with their keys and headers."""
+    txn: str | None = None
+    """The transaction that they are staged for."""
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -107,6 +116,19 @@ class Batch:
         """The records, copied."""
         data, offsets = self.data.tobytes(), self.offsets.tolist()
         return [data[offsets[at] : offsets[at + 1]] for at in range(len(offsets) - 1)]
+
+    def keys(self) -> list[bytes | None]:
+        """The records' keys, copied."""
+        if self.rows is None or self.rows.keys is None:
+            return [None] * len(self)
+        keys, nulls = self.rows.keys.to_list(), self.rows.nulls
+        return list(keys) if nulls is None else [None if null else key for key, null in zip(keys, nulls, strict=True)]
+
+    def headers(self) -> list[Headers]:
+        """The records' headers."""
+        if self.rows is None or self.rows.headers is None:
+            return [()] * len(self)
+        return [decode_headers(packed) for packed in self.rows.headers.to_list()]
 
     def messages(self) -> list[Message]:
         """An object for each record."""
@@ -123,8 +145,11 @@ class Batch:
                 lamport=self.lamport,
                 view_id=self.view_id,
                 value=value,
+                key=key,
+                headers=headers,
+                txn=self.txn,
             )
-            for record, value in enumerate(self.values())
+            for record, (value, key, headers) in enumerate(zip(self.values(), self.keys(), self.headers(), strict=True))
         ]
 
 

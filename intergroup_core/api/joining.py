@@ -16,6 +16,7 @@ from intergroup_core.api.events import Batch, BatchEvent, Event, Members, Messag
 from intergroup_core.api.own_member import OwnMember
 from intergroup_core.api.progress import Progress
 from intergroup_core.api.stream import Stream
+from intergroup_core.api.transaction import ACK, ACK_SECONDS, TIMEOUT_S, Terms, Transaction
 from intergroup_core.client.async_member import AsyncClientMember
 from intergroup_core.config import Config
 from intergroup_core.errors import ConfigError, IntergroupError, LocalProtocolError
@@ -233,6 +234,25 @@ class GroupMember:
     async def send_many(self, values: Iterable[bytes] | RecordBatch, *, ack: str = "taken") -> None:
         """Multicast several records in this order; all of them are taken, or none and the error says why."""
         await self._seat.send_many(as_records(values), ack)
+
+    def transaction(
+        self,
+        *,
+        app: str | None = None,
+        version: int | None = None,
+        ack: str = ACK,
+        ack_timeout: float = ACK_SECONDS,
+        timeout_s: int = TIMEOUT_S,
+    ) -> Transaction:
+        """Records that committed readers see together or not at all, by rto and through the site's agent.
+
+        `app` and `version` name it: of the same application a version is committed once, whoever tries again, and
+        versions count up. Without them it is a transaction of its own. It has to be committed within `timeout_s` of
+        its first record, in the group's time.
+        """
+        if not isinstance(self._seat, AsyncClientMember):
+            raise LocalProtocolError("transactions need the site's agent and its log; join without in_process=True")
+        return Transaction(self._seat, Terms.of(app, version, ack, ack_timeout, timeout_s))
 
     async def flush(self, ack: str = "sent") -> None:
         """Until all that was accepted has come so far; a group that does not keep up is waited for."""

@@ -56,9 +56,10 @@ class Stream:
         for message in chunk.messages():
             # A message that is not made of records has its place too, as it has in a log.
             self._last = (self._place(message.timestamp), message.source, message.seq)
-            records = message.batch()
-            if records is None:
+            rows = message.rows()
+            if rows is None:
                 continue
+            label = message.label()
             yield Batch(
                 group_name=self._group,
                 sender=sender.name,
@@ -67,9 +68,11 @@ class Stream:
                 timestamp=time_of(message.timestamp),
                 lamport=message.timestamp,
                 view_id=self._view_id,
-                offsets=records.offsets,
-                data=records.data,
+                offsets=rows.values.offsets,
+                data=rows.values.data,
                 position=position(*self._last, 0),
+                rows=rows,
+                txn=label.txn if label is not None else None,
             )
 
     def _view_change(self, installed: Install) -> ViewChange:

@@ -17,6 +17,7 @@ from intergroup_core.benchmarks.figures import Case, print_json, print_table
 from intergroup_core.benchmarks.latency import run_latency
 from intergroup_core.benchmarks.log import run_log
 from intergroup_core.benchmarks.memory import run_memory
+from intergroup_core.benchmarks.spark_sink import run_spark_sink
 from intergroup_core.benchmarks.testbed import why_no_namespaces
 from intergroup_core.benchmarks.throughput import SHAPES, run_throughput
 from intergroup_core.errors import ConfigError
@@ -159,12 +160,27 @@ def spark(
         float,
         typer.Option(min=0, max=86_400, help="Seconds that queries are left idle to see what that costs; 0: not."),
     ] = 0,
+    sink: Annotated[
+        bool, typer.Option("--sink", help="The sink instead, next to one that drops all; on two hosts where that goes.")
+    ] = False,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Instead: where the Python workers of tasks spend their time.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """The Spark source next to a Python source with ready batches and to Spark's own stream of parquet files."""
-    run = import_module("pyspark_intergroup.bench.run").run_spark
+    if sink:
+        with Console(stderr=True).status("") as status:
+            namespaces = why_no_namespaces() is None
+            cases = run_spark_sink(batches=batches, rows=rows, namespaces=namespaces, progress=status.update)
+        _show("Spark sink", cases, "beside it", json)
+        return
+    benchmark = import_module("pyspark_intergroup.bench.run")
     with Console(stderr=True).status("") as status:
-        figures = run(batches=batches, rows=rows, cold=cold, idle_s=idle, progress=status.update)
+        if profile:
+            figures = benchmark.run_profile(batches=batches, rows=rows, progress=status.update)
+        else:
+            figures = benchmark.run_spark(batches=batches, rows=rows, cold=cold, idle_s=idle, progress=status.update)
     cases = [Case(name=each.name, value=each.value, unit=each.unit, ceiling=each.beside) for each in figures]
     _show("Spark", cases, "beside it", json)
 

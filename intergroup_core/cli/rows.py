@@ -58,6 +58,7 @@ def row_of(event: Event) -> Row:
                 "record": event.record,
                 "sent_timestamp": _iso(event.sent_timestamp),
                 "view_id": event.view_id,
+                "txn": event.txn,
                 "headers": [{"key": key} | _text("value", value) for key, value in event.headers],
             }
             row |= _text("key", event.key)

@@ -11,11 +11,14 @@ from intergroup_core.client.async_connection import AsyncConnection
 from intergroup_core.client.channel import Kind
 from intergroup_core.client.following import Delivered, Follower
 from intergroup_core.client.sizes import packed_records
+from intergroup_core.client.staging import Commit, stage_bodies, staged_of
 from intergroup_core.config import Config
 from intergroup_core.errors import IntergroupError, LocalProtocolError, MemberEnded
 from intergroup_core.log.cut import Cut
 from intergroup_core.log.cut_codec import cut_of_list, listed_cut
-from intergroup_core.wire.records import RecordBatch
+from intergroup_core.wire.attempts import Staged
+from intergroup_core.wire.labels import Label
+from intergroup_core.wire.records import RecordBatch, Rows
 
 
 class AsyncClientMember:
@@ -32,6 +35,7 @@ class AsyncClientMember:
         start: Cut | str | None,
     ) -> None:
         self.group, self.delivery = group, delivery
+        self._config = config
         self._most_bytes = config.group.max_message_bytes
         self._ack_seconds = config.agent.ack_timeout_s
         self.name: str = opened["name"]
@@ -93,6 +97,22 @@ class AsyncClientMember:
         self._check_here()
         for sizes, data in packed_records(records, self._most_bytes):
             await self._connection.request(Kind.SEND, [self._handle, sizes, data, ack, self._ack_seconds])
+
+    async def stage(self, label: Label, rows: Rows) -> None:
+        """Hand over rows of a transaction, waiting until the group takes them."""
+        self._check_here()
+        for body in stage_bodies(self._handle, self.group, label, rows, self._config):
+            await self._connection.request(Kind.STAGE, body)
+
+    async def staged(self, attempt: int, ack: str, seconds: float) -> Staged | None:
+        """Until all that was staged since the last call has come so far; None where nothing was."""
+        return staged_of(await self._connection.request(Kind.STAGED, [self._handle, ack, seconds]), attempt)
+
+    async def commit_transaction(self, wanted: Commit) -> bool:
+        return bool(await self._connection.request(Kind.TRANSACT, wanted.body(self._handle)))
+
+    async def abandon_transaction(self, label: Label) -> None:
+        await self._connection.request(Kind.ABANDON, [self._handle, label.app, label.run, label.version])
 
     async def commit(self, subscription: str, cut: Cut) -> None:
         """A named subscription is done with everything up to a cut; durable once this returns."""

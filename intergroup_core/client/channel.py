@@ -73,6 +73,16 @@ class Kind(IntEnum):
     """Sites on whose logs of a group others may rely."""
     RELEASE = 28
     """One of them is gone for good."""
+    STAGE = 29
+    """Messages that are made already, mostly of a transaction."""
+    STAGED = 30
+    """Answered once all that was staged has reached a level, with where it stands."""
+    TRANSACT = 31
+    """Make a transaction visible."""
+    ABANDON = 32
+    """Nobody will make a transaction visible any more."""
+    COMMITTED_VERSION = 33
+    """The last version of an application that is visible."""
 
 
 class Said(NamedTuple):

@@ -10,11 +10,14 @@ from intergroup_core.client.channel import Kind
 from intergroup_core.client.connection import Connection
 from intergroup_core.client.following import Delivered, Follower
 from intergroup_core.client.sizes import packed_records
+from intergroup_core.client.staging import Commit, stage_bodies, staged_of
 from intergroup_core.config import Config
 from intergroup_core.errors import AgentUnavailable, MemberEnded
 from intergroup_core.log.cut import Cut
 from intergroup_core.log.cut_codec import cut_of_list, listed_cut
-from intergroup_core.wire.records import RecordBatch
+from intergroup_core.wire.attempts import Staged
+from intergroup_core.wire.labels import Label
+from intergroup_core.wire.records import RecordBatch, Rows
 
 LEAVE_SECONDS = 10.0
 
@@ -36,6 +39,7 @@ class ClientMember:
         subscription: str | None = None,
     ) -> None:
         self.group, self.delivery = group, delivery
+        self._config = config
         self._most_bytes = config.group.max_message_bytes
         self._ack_seconds = config.agent.ack_timeout_s
         self._connection = Connection.to_agent(home, idle_s=config.agent.idle_s, advertise=config.agent.advertise)
@@ -79,6 +83,21 @@ class ClientMember:
         """Multicast records; returns once they have come as far as asked for."""
         for sizes, data in packed_records(records, self._most_bytes):
             self._connection.request(Kind.SEND, [self._handle, sizes, data, ack, self._ack_seconds])
+
+    def stage(self, label: Label, rows: Rows) -> None:
+        """Hand over rows of a transaction, waiting until the group takes them."""
+        for body in stage_bodies(self._handle, self.group, label, rows, self._config):
+            self._connection.request(Kind.STAGE, body)
+
+    def staged(self, attempt: int, ack: str, seconds: float) -> Staged | None:
+        """Until all that was staged since the last call has come so far; None where nothing was."""
+        return staged_of(self._connection.request(Kind.STAGED, [self._handle, ack, seconds]), attempt)
+
+    def commit_transaction(self, wanted: Commit) -> bool:
+        return bool(self._connection.request(Kind.TRANSACT, wanted.body(self._handle)))
+
+    def abandon_transaction(self, label: Label) -> None:
+        self._connection.request(Kind.ABANDON, [self._handle, label.app, label.run, label.version])
 
     def commit(self, subscription: str, cut: Cut) -> None:
         """A named subscription is done with everything up to a cut; durable once this returns."""

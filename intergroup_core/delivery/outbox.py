@@ -80,6 +80,8 @@ class _Whole:
         self.records = records
 
 
+MESSAGE_SLACK = 4_096
+"""What a message that is made already may have beside the bytes of its one record: lengths, a label."""
 ROOM_FRACTION = 8
 """Who waits for room is told once an eighth of the queue is free, so that it is not woken for every message."""
 
@@ -133,8 +135,23 @@ class Outbox:
         self._blocks.append(_Block(records, sizes, total))
         self.bytes += total
 
+    def offer_messages(self, messages: Sequence[tuple[Payload, int]]) -> None:
+        """Take messages that are made already, with the number of records in each: all of them, or none and say why."""
+        total = sum(len(payload) for payload, _ in messages)
+        largest = max((len(payload) for payload, _ in messages), default=0)
+        if largest > self._max_message + MESSAGE_SLACK:
+            raise MessageTooLarge(
+                f"a message of {largest} bytes; the group takes at most {self._max_message}: "
+                "split it or raise group.max_message_bytes at every member"
+            )
+        if self._blocks and total > self.free:
+            self._refused = min(total, self._limit)
+            raise Backpressure(f"{total} bytes offered, the send queue has room for {self.free}: wait for room")
+        for payload, records in messages:
+            self.offer_message(payload, records)
+
     def offer_message(self, payload: Payload, records: int = 0) -> None:
-        """Take a message as it stands, whatever the room: it is the group's own and small."""
+        """Take a message as it stands, whatever the room."""
         self._blocks.append(_Whole(payload, records))
         self.bytes += len(payload)
 

@@ -1,24 +1,23 @@
-"""Rows of a log as Arrow batches with the columns of a Spark read; nothing else in the pure part knows Arrow."""
+"""Rows of a log as Arrow batches with the columns of a Spark read."""
 
 from __future__ import annotations
 
 from bisect import bisect, bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from intergroup_core.effects import Install
 from intergroup_core.errors import ConfigError
 from intergroup_core.ids import COUNTER_BITS, EPOCH_US, MemberId, Service, format_member
+from intergroup_core.log.choice import All, Choice
 from intergroup_core.log.cut import Cut
+from intergroup_core.log.data_batch import DataBatch, Moved
 from intergroup_core.log.entry import EntryHeader, Kind
 from intergroup_core.log.messages import MessageColumns
 from intergroup_core.log.reader import LogReader, Piece, Place
-from intergroup_core.log.text import POSITION_WIDTH, positions
 
 BATCH_ROWS = 65_536
 BATCH_BYTES = 16 << 20
@@ -81,9 +80,21 @@ EVERYTHING = RowFilter()
 class ArrowRows:
     """The rows of ranges of one log, with only the columns that are wanted."""
 
-    def __init__(self, reader: LogReader, columns: Sequence[str] = COLUMNS, wanted: RowFilter = EVERYTHING) -> None:
+    def __init__(
+        self,
+        reader: LogReader,
+        columns: Sequence[str] = COLUMNS,
+        wanted: RowFilter = EVERYTHING,
+        *,
+        choice: Choice | None = None,
+        moved: Moved | None = None,
+    ) -> None:
         self._reader = reader
         self._wanted = wanted
+        self._choice = choice if choice is not None else All()
+        self._moved = moved
+        self.ordinal = moved.ordinal if moved is not None else 0
+        """Of the next message of a transaction."""
         self.schema = schema_of(columns)
         self._group = reader.manifest.group
         self._ordered = reader.manifest.service is not Service.UU
@@ -96,34 +107,45 @@ class ArrowRows:
         """Rows between two points, by default of everything held; a view or gap is a batch of its own."""
         begin = self._reader.start() if start is None else start
         end = self._reader.end() if stop is None else stop
-        gathered = MessageColumns()
+        gathered = self._columns()
         views = self._reader.view_entries()
         last: int | None = None
-        for piece in self._reader.pieces(begin, end):
+        # What is left out need not be sound, and is not looked through.
+        chosen = not self._choice.every
+        for piece in self._reader.pieces(begin, end, check=not chosen):
             header = piece.entry.header
+            if chosen and piece.entry.kind is Kind.DATA and not self._choice.may_take(piece):
+                continue
+            if chosen:
+                piece.entry.check()
             # A range that leaves entries out may leave out the view between two of them.
             if last is None or (header.entry > last + 1 and bisect(views, last) < bisect_left(views, header.entry)):
                 if gathered.rows:
                     yield self._data(gathered)
-                    gathered = MessageColumns()
+                    gathered = self._columns()
                 self._install(self._reader.install_before(header.entry))
             last = header.entry
             if piece.entry.kind is Kind.DATA:
-                if not self._takes_data(header.source):
-                    continue
-                gathered.add(piece)
+                if self._takes_data(header.source):
+                    gathered.add(piece)
+                elif self._moved is not None:
+                    gathered.pass_over(piece)
+                self.ordinal = gathered.ordinal
                 if gathered.rows >= rows or gathered.value_bytes >= BATCH_BYTES:
                     yield self._data(gathered)
-                    gathered = MessageColumns()
+                    gathered = self._columns()
                 continue
             if gathered.rows:
                 yield self._data(gathered)
-                gathered = MessageColumns()
+                gathered = self._columns()
             row = self._view(piece) if piece.entry.kind is Kind.VIEW else self._gap(piece)
             if self._wanted.takes(piece.entry.kind):
                 yield row
         if gathered.rows:
             yield self._data(gathered)
+
+    def _columns(self) -> MessageColumns:
+        return MessageColumns(self._choice, self.ordinal)
 
     def _takes_data(self, source: int) -> bool:
         senders = self._wanted.senders
@@ -145,7 +167,8 @@ class ArrowRows:
         return self._names.get(member) or format_member(MemberId(member))
 
     def _data(self, gathered: MessageColumns) -> pa.RecordBatch:
-        return _DataBatch(gathered, self._group, self._view_id, self._name, self._ordered).batch(self.schema)
+        batch = DataBatch(gathered, self._group, self._view_id, self._name, self._ordered, self._moved)
+        return batch.batch(self.schema)
 
     def _view(self, piece: Piece) -> pa.RecordBatch:
         install = piece.entry.install()
@@ -176,89 +199,3 @@ class ArrowRows:
         }
         arrays = [pa.array([values.get(field.name)], type=field.type) for field in self.schema]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
-
-
-class _DataBatch:
-    """Columns of data rows, each made when it is asked for."""
-
-    def __init__(
-        self, gathered: MessageColumns, group: str, view_id: str | None, name: Callable[[int], str], ordered: bool
-    ) -> None:
-        self._gathered = gathered
-        self._group = group
-        self._view_id = view_id
-        self._name = name
-        self._ordered = ordered
-        self._rows = gathered.rows
-        self._counts = gathered.counts
-        self._made: dict[str, pa.Array] = {}
-
-    def batch(self, schema: pa.Schema) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays([self._column(field) for field in schema], schema=schema)
-
-    def _column(self, field: pa.Field) -> pa.Array:
-        match field.name:
-            case "value":
-                offsets, data = self._gathered.values()
-                return pa.Array.from_buffers(pa.binary(), self._rows, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
-            case "seq":
-                return self._per_message(self._gathered.seqs)
-            case "lamport":
-                return self._shared("lamport", lambda: self._per_message(self._gathered.timestamps))
-            case "timestamp" | "sent_timestamp":
-                return self._shared("timestamp", self._times)
-            case "record":
-                return pa.array(self._records())
-            case "position":
-                return self._positions()
-            case "sender":
-                return self._of_senders(self._name)
-            case "sender_id":
-                return self._of_senders(lambda member: format_member(MemberId(member)))
-            case "kind":
-                return pa.repeat(pa.scalar("data"), self._rows)
-            case "group_name":
-                return pa.repeat(pa.scalar(self._group), self._rows)
-            case "view_id":
-                return pa.repeat(pa.scalar(self._view_id, pa.string()), self._rows)
-            case "headers":
-                empty = pa.py_buffer(np.zeros(self._rows + 1, dtype=np.int32))
-                return pa.Array.from_buffers(
-                    field.type, self._rows, [None, empty], children=[pa.array([], type=field.type.value_type)]
-                )
-            case _:
-                return pa.nulls(self._rows, field.type)
-
-    def _shared(self, name: str, make: Callable[[], pa.Array]) -> pa.Array:
-        """A column that is asked for twice, made once."""
-        if name not in self._made:
-            self._made[name] = make()
-        return self._made[name]
-
-    def _per_message(self, numbers: NDArray[np.uint64]) -> pa.Array:
-        return pa.array(np.repeat(numbers.astype(np.int64), self._counts))
-
-    def _times(self) -> pa.Array:
-        times = (self._gathered.timestamps >> np.uint64(COUNTER_BITS)).astype(np.int64) + EPOCH_US
-        return pa.array(np.repeat(times, self._counts)).view(_TIME)
-
-    def _records(self) -> NDArray[np.int32]:
-        begins = np.cumsum(self._counts) - self._counts
-        return np.arange(self._rows, dtype=np.int32) - np.repeat(begins.astype(np.int32), self._counts)
-
-    def _positions(self) -> pa.Array:
-        gathered = self._gathered
-        places = gathered.timestamps if self._ordered else gathered.places
-        text = positions(places, gathered.senders, gathered.seqs, self._counts, self._records())
-        offsets = np.arange(self._rows + 1, dtype=np.int32) * np.int32(POSITION_WIDTH)
-        return pa.Array.from_buffers(
-            pa.string(), self._rows, [None, pa.py_buffer(offsets), pa.py_buffer(text.reshape(-1))]
-        )
-
-    def _of_senders(self, name: Callable[[int], str]) -> pa.Array:
-        found, inverse = np.unique(self._gathered.senders, return_inverse=True)
-        names = pa.array([name(member) for member in found.tolist()], type=pa.string())
-        if len(found) == 1:
-            return pa.repeat(names[0], self._rows)
-        indices = pa.array(np.repeat(inverse.astype(np.int32), self._counts))
-        return names.take(indices)

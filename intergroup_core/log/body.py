@@ -9,17 +9,27 @@ import numpy as np
 
 from intergroup_core.effects import Departure, Gap, Install
 from intergroup_core.ids import MemberId, Timestamp, View, ViewId
-from intergroup_core.log.entry import EntryHeader
+from intergroup_core.log.entry import EntryFlag, EntryHeader
 from intergroup_core.wire.checksum import Words
 from intergroup_core.wire.chunk import Chunk
 from intergroup_core.wire.header import FLAG_SHIFT, HEADER_WORDS, LENGTH_SHIFT, MAX_FRAME_BYTES, Flag
-from intergroup_core.wire.records import COUNT_BYTES, LENGTH_BYTES
+from intergroup_core.wire.records import (
+    COUNT_BYTES,
+    LABELLED,
+    LAST_LAYOUT,
+    LAYOUT_SHIFT,
+    LENGTH_BYTES,
+    MAX_RECORDS,
+    layout_of,
+)
 from intergroup_core.wire.run import Run
+from intergroup_core.wire.statements import FIRST_WORD
 
 _LAST_BIT = np.uint64(Flag.LAST << FLAG_SHIFT << 32)
 _LENGTH = np.uint64(LENGTH_SHIFT)
 _SHORT = np.uint64(0xFFFF)
 _LOW32 = 0xFFFFFFFF
+_LAYOUT, _COUNT = np.uint64(LAYOUT_SHIFT), np.uint64(MAX_RECORDS)
 
 
 def run_table(chunk: Chunk) -> bytes:
@@ -60,29 +70,53 @@ def _run_of(source: MemberId, frames: Words) -> Run:
     return Run(source, seq, timestamp, word & _LOW32, frames, word >> 48, ends.tolist(), lengths.tolist())
 
 
-def stated_records(chunk: Chunk) -> int:
+def stated_records(chunk: Chunk, *, staged: bool = True) -> int:
     """How many records the messages of a chunk say they have, which costs a look at the first frame of each.
 
-    A message that has no room for the lengths of so many is not made of records.
+    A message that has no room for the lengths of so many, or a layout that is not known, is not made of records. Those
+    with a label count only where staged ones do.
     """
     run = chunk.run
-    width = run.frames.shape[1]
-    if width == HEADER_WORDS:
-        return 0
-    body = 8 * (width - HEADER_WORDS)
-    first = chunk.head[0].frames[0] if chunk.head else run.frames[0]
+    body = 8 * (run.frames.shape[1] - HEADER_WORDS)
     before = sum(part.count * 8 * (part.frames.shape[1] - HEADER_WORDS) for part in chunk.head)
-    total = _believed(int(first[HEADER_WORDS]) & _LOW32, before + run.ends[0] * body + run.end_lengths[0])
+    first = chunk.first_word()
+    total = 0
+    if staged or not layout_of(first) & LABELLED:
+        total = _believed(first, before + run.ends[0] * body + run.end_lengths[0])
     if len(run.ends) == 1:
         return total
-    starts = np.array(run.ends[:-1], dtype=np.int64) + 1
-    counts = (run.frames[starts, HEADER_WORDS] & np.uint64(_LOW32)).astype(np.int64)
-    sizes = (np.array(run.ends[1:], dtype=np.int64) - starts) * body + np.array(run.end_lengths[1:], dtype=np.int64)
+    words = chunk.further_words()
+    layouts = words >> _LAYOUT
+    counted = layouts <= LAST_LAYOUT
+    if not staged:
+        counted &= layouts & np.uint64(LABELLED) == 0
+    counts = np.where(counted, words & _COUNT, 0).astype(np.int64)
+    ends = np.array(run.ends, dtype=np.int64)
+    sizes = (ends[1:] - ends[:-1] - 1) * body + np.array(run.end_lengths[1:], dtype=np.int64)
     return total + int(counts[COUNT_BYTES + LENGTH_BYTES * counts <= sizes].sum())
 
 
-def _believed(count: int, size: int) -> int:
-    return count if COUNT_BYTES + LENGTH_BYTES * count <= size else 0
+def _believed(word: int, size: int) -> int:
+    count = word & MAX_RECORDS
+    return count if layout_of(word) <= LAST_LAYOUT and COUNT_BYTES + LENGTH_BYTES * count <= size else 0
+
+
+def message_flags(chunk: Chunk) -> int:
+    """Which kinds of messages, besides plain ones, are in a chunk."""
+    flags = _flag(chunk.first_word())
+    if chunk.count > 1:
+        words = chunk.further_words()
+        if (words >> _LAYOUT).any():
+            for word in np.unique(words).tolist():
+                flags |= _flag(word)
+    return flags
+
+
+def _flag(word: int) -> int:
+    layout = layout_of(word)
+    if layout <= LAST_LAYOUT:
+        return EntryFlag.STAGED if layout & LABELLED else 0
+    return EntryFlag.STATES if word == FIRST_WORD else 0
 
 
 def packed_install(install: Install) -> bytes:
@@ -97,14 +131,17 @@ def packed_install(install: Install) -> bytes:
         [[departure.member, departure.name, departure.reason] for departure in install.departed],
         install.branches,
     ]
-    if install.before:
+    if install.before or install.ledger:
         fields.append(install.before)
+    if install.ledger:
+        fields.append(install.ledger)
     packed: bytes = msgpack.packb(fields)
     return packed
 
 
 def install_of(payload: memoryview) -> Install:
-    view_id, members, names, transitional, joined, departed, branches, *before = _unpacked(payload)
+    view_id, members, names, transitional, joined, departed, branches, *more = _unpacked(payload)
+    before, ledger = more[0] if more else (), more[1] if len(more) > 1 else b""
     start, leader, leader_seq = view_id
     view = View(id=ViewId(Timestamp(start), MemberId(leader), leader_seq), members=tuple(members), names=tuple(names))
     return Install(
@@ -113,7 +150,8 @@ def install_of(payload: memoryview) -> Install:
         joined=tuple(joined),
         departed=tuple(Departure(MemberId(member), name, reason) for member, name, reason in departed),
         branches=tuple(branches),
-        before=tuple((MemberId(member), seq) for member, seq in before[0]) if before else (),
+        before=tuple((MemberId(member), seq) for member, seq in before),
+        ledger=ledger,
     )
 
 

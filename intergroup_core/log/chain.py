@@ -140,7 +140,7 @@ def link_of(chunk: Chunk) -> Chain:
         last=(chunk.source, chunk.last_seq),
         messages=chunk.count,
         frames=sum(part.count for part in runs),
-        digest=sum(frames_digest(part.source, part.seq, part.frames) for part in runs) & MASK64,
+        digest=sum(frames_digest(part.source, part.seq, part.first_words) for part in runs) & MASK64,
     )
 
 

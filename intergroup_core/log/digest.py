@@ -29,31 +29,35 @@ def checksum(content: bytes | memoryview) -> int:
     return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "little")
 
 
-def frames_checksum(runs: Iterable[Words], beside: bytes = b"") -> int:
-    """Of the first words of frames, which hold their checksums, and of what stands beside them in the payload.
+def frames_checksum(first_words: Iterable[Words], beside: bytes = b"") -> int:
+    """Of the first words of frames, run by run, which hold their checksums, and of what is beside them in the payload.
 
     Frames were checked when they were received, so nothing is summed again to append them; whoever reads them checks
     both (docs/decisions/0011).
     """
     total = hashlib.blake2b(beside, digest_size=8)
-    for frames in runs:
-        total.update(frames[:, 0].tobytes())
+    for words in first_words:
+        total.update(words.tobytes())
     return int.from_bytes(total.digest(), "little")
 
 
-def frames_digest(source: MemberId, seq: int, frames: Words) -> int:
+def frames_digest(source: MemberId, seq: int, first_words: Words) -> int:
     """The sum over frames with consecutive seqs of a number made from sender, seq and the frame's checksum."""
-    if len(frames) == 1:
-        return _mixed(int(frames[0, 0]) ^ (seq * _SEQ_FACTOR + source * _SENDER_FACTOR) & MASK64)
+    if len(first_words) == 1:
+        return _mixed(int(first_words[0]) ^ (seq * _SEQ_FACTOR + source * _SENDER_FACTOR) & MASK64)
     total = 0
-    for start in range(0, len(frames), len(_RAMP)):
-        piece = frames[start : start + len(_RAMP), 0]
+    for start in range(0, len(first_words), len(_RAMP)):
+        piece = first_words[start : start + len(_RAMP)]
         base = np.uint64(((seq + start) * _SEQ_FACTOR + source * _SENDER_FACTOR) & MASK64)
-        mixed = piece ^ (_RAMP[: len(piece)] + base)
-        mixed = (mixed ^ (mixed >> _FIRST)) * _MIX_ONE
-        mixed = (mixed ^ (mixed >> _SECOND)) * _MIX_TWO
-        mixed ^= mixed >> _THIRD
-        total += int(mixed.sum(dtype=np.uint64))
+        mixed = _RAMP[: len(piece)] + base
+        mixed ^= piece
+        moved = mixed >> _FIRST
+        mixed ^= moved
+        mixed *= _MIX_ONE
+        mixed ^= np.right_shift(mixed, _SECOND, out=moved)
+        mixed *= _MIX_TWO
+        mixed ^= np.right_shift(mixed, _THIRD, out=moved)
+        total += int(np.add.reduce(mixed))
     return total & MASK64
 
 

@@ -10,6 +10,7 @@ from intergroup_core.effects import Gap, Install
 from intergroup_core.errors import LogDamaged, LogError, RangeUnavailable
 from intergroup_core.log.body import chunk_of, gap_of, install_of
 from intergroup_core.log.context import Context
+from intergroup_core.log.cut import SourceCut
 from intergroup_core.log.entry import EntryHeader, Kind, check_kind, header_at
 from intergroup_core.log.index import IndexBuilder
 from intergroup_core.log.manifest import Manifest, read_manifest, segment_name
@@ -77,6 +78,10 @@ class LogEntries:
         self.refresh()
 
     @property
+    def disk(self) -> Disk:
+        return self._disk
+
+    @property
     def where(self) -> str:
         """The directory it is in."""
         return self._disk.where
@@ -89,6 +94,12 @@ class LogEntries:
     @property
     def segments(self) -> tuple[OpenedSegment, ...]:
         return tuple(self._segments)
+
+    @property
+    def senders_begin(self) -> SourceCut | None:
+        """Where senders stood when the log begins: all that they sent behind it is here. None where nobody said."""
+        after = self.manifest.after
+        return after if isinstance(after, SourceCut) else self.manifest.sources
 
     @property
     def damages(self) -> tuple[Damage, ...]:

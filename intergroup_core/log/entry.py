@@ -57,9 +57,15 @@ class EntryFlag(IntFlag):
 
     CARRIED = 1
     """A view that was installed in an earlier segment, repeated so that this one can be read by itself."""
+    STAGED = 2
+    """Messages with a label are among those of a data entry."""
+    STATES = 4
+    """Statements are."""
 
 
 _CARRIED = int(EntryFlag.CARRIED)
+_STAGED = int(EntryFlag.STAGED)
+_STATES = int(EntryFlag.STATES)
 
 
 class EntryHeader(NamedTuple):
@@ -89,6 +95,14 @@ class EntryHeader(NamedTuple):
     @property
     def carried(self) -> bool:
         return bool(self.flags & _CARRIED)
+
+    @property
+    def staged(self) -> bool:
+        return bool(self.flags & _STAGED)
+
+    @property
+    def states(self) -> bool:
+        return bool(self.flags & _STATES)
 
     @property
     def size(self) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 
 from intergroup_core.effects import Gap, Install
 from intergroup_core.errors import LocalProtocolError
-from intergroup_core.log.body import packed_gap, packed_install, run_table, stated_records
+from intergroup_core.log.body import message_flags, packed_gap, packed_install, run_table, stated_records
 from intergroup_core.log.context import Context
 from intergroup_core.log.digest import MASK64, checksum, frames_checksum, frames_digest, view_digest
 from intergroup_core.log.entry import MAX_PAYLOAD_BYTES, UNKNOWN_RECORDS, EntryFlag, EntryHeader, Kind
@@ -72,7 +72,6 @@ class EntryMaker:
 
     def _data(self, chunk: Chunk, context: Context, synced_words: int) -> MadeEntry:
         runs = (*chunk.head, chunk.run)
-        frames = [np.ascontiguousarray(run.frames) for run in runs]
         table = run_table(chunk)
         payload_bytes = len(table) + chunk.nbytes
         if payload_bytes > MAX_PAYLOAD_BYTES:
@@ -87,7 +86,7 @@ class EntryMaker:
         )
         header = EntryHeader(
             Kind.DATA,
-            0,
+            message_flags(chunk),
             payload_bytes,
             synced_words,
             context.entry,
@@ -95,11 +94,12 @@ class EntryMaker:
             *where,
             *shape,
             context.chain,
-            sum(frames_digest(run.source, run.seq, run.frames) for run in runs) & MASK64,
+            sum(frames_digest(run.source, run.seq, run.first_words) for run in runs) & MASK64,
             self._log,
-            frames_checksum(frames, table),
+            frames_checksum((run.first_words for run in runs), table),
         )
-        return MadeEntry(header, [header.packed(), table, *(run.reshape(-1).data.cast("B") for run in frames)])
+        frames = [np.ascontiguousarray(run.frames).reshape(-1).data.cast("B") for run in runs]
+        return MadeEntry(header, [header.packed(), table, *frames])
 
     def _body(
         self,

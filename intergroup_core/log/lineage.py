@@ -145,6 +145,16 @@ class Lineage:
         """The cut, all named, behind all that a log has that ends with these messages in a view."""
         return SourceCut(self.at(view).reached(last), view)
 
+    def first_said(self, source: MemberId) -> int | None:
+        """What the first view that speaks of a sender says."""
+        said = (seq for step in self._steps if isinstance(step, Install) for each, seq in step.before if each == source)
+        return next(said, None)
+
+    def returns_behind(self, view: ViewId | None) -> list[Return]:
+        """Those that came behind a view."""
+        number = self._numbers.get(view, -1) if view is not None else -1
+        return [each for each in self.returns if each.view > number]
+
     def lost_before(self, view: ViewId | None) -> dict[MemberId, list[tuple[int, int]]]:
         """Of senders that had returned by a view what nobody agreed on before."""
         number = self._numbers.get(view, -1) if view is not None else -1

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from intergroup_core.errors import LogDamaged
 from intergroup_core.ids import MemberId
-from intergroup_core.log.cut import SourceCut
 from intergroup_core.log.entries import LogEntries
 from intergroup_core.log.entry import Kind
 from intergroup_core.log.lineage import Lineage
 
 
 class LogLineage(Lineage):
-    """Of a log of `rso`, as it was at the last look."""
+    """Of a log of `rso`, or one of `rto` that is read by its senders, as it was at the last look."""
 
     def __init__(self, log: LogEntries) -> None:
         super().__init__()
@@ -46,9 +45,9 @@ class LogLineage(Lineage):
             self.skip(_last_before(log, number))  # who reads over it is told; the rest stays readable
             return
         install = entry.install()
-        after = log.manifest.after
-        if number == self._first and isinstance(after, SourceCut) and after.view == install.view.id:
-            self.begin(after, install.view.members)
+        begin = log.senders_begin
+        if number == self._first and begin is not None and begin.view == install.view.id:
+            self.begin(begin, install.view.members)
         self.enter(install)
         if not entry.header.carried:
             members = set(install.view.members)
@@ -57,13 +56,13 @@ class LogLineage(Lineage):
 
 def _last_before(log: LogEntries, stop: int) -> dict[MemberId, int]:
     """The last message of each sender before an entry, or what was said before the log began."""
-    after = log.manifest.after
-    last = dict(after.seqs) if isinstance(after, SourceCut) else {}
+    begin = log.senders_begin
+    last = dict(begin.seqs) if begin is not None else {}
     for segment in log.segments:
         if segment.stop <= stop:
             last |= {MemberId(source): seq for source, _, seq in segment.index.sources.tolist()}
             continue
-        for entry in log.entries(segment.first, stop, check=False):
+        for entry in log.entries(max(log.first, segment.first), stop, check=False):
             if entry.kind is Kind.DATA:
                 last[MemberId(entry.header.source)] = entry.header.last_seq
         break

@@ -14,7 +14,7 @@ from typing import Any
 
 from intergroup_core.errors import LogDamaged, LogError, LogFormat
 from intergroup_core.ids import Service
-from intergroup_core.log.cut import Cut
+from intergroup_core.log.cut import Cut, SourceCut
 from intergroup_core.log.cut_codec import cut_fields, cut_of_fields
 from intergroup_core.log.digest import checksum
 from intergroup_core.log.entry import FORMAT
@@ -68,6 +68,9 @@ class Manifest:
     """Of the first segment that is not listed; None where nobody said."""
     after: Cut | None = None
     """The cut behind which the log begins: all that follows it is here, up to the log's end. None where nobody said."""
+    sources: SourceCut | None = None
+    """Of a log of `rto`, where the senders of the view stood in which it begins: what each of them sent behind that,
+    and the log reaches, is here. None where nobody said."""
     upto: Cut | None = None
     """Of a log that was fetched and is complete, the cut up to which it holds everything, be there entries or not."""
     fetching: bool = False
@@ -89,8 +92,14 @@ class Manifest:
 
     def without(self, segments: tuple[SealedSegment, ...]) -> Manifest:
         kept = tuple(segment for segment in self.sealed if segment not in segments)
-        after = self.after if kept == self.sealed else None
-        return replace(self, first=kept[0].first if kept else self.tail, sealed=kept, after=after)
+        same = kept == self.sealed
+        return replace(
+            self,
+            first=kept[0].first if kept else self.tail,
+            sealed=kept,
+            after=self.after if same else None,
+            sources=self.sources if same else None,
+        )
 
 
 def segment_name(first: int) -> str:
@@ -126,7 +135,7 @@ def packed_manifest(manifest: Manifest) -> bytes:
         "first": manifest.first,
         "sealed": [asdict(segment) for segment in manifest.sealed],
     }
-    bounds = {"after": manifest.after, "upto": manifest.upto}
+    bounds = {"after": manifest.after, "sources": manifest.sources, "upto": manifest.upto}
     fields |= {name: cut_fields(cut) for name, cut in bounds.items() if cut is not None}
     if manifest.fetching:
         fields["fetching"] = True
@@ -150,6 +159,7 @@ def read_manifest(disk: Disk) -> Manifest:
             f"{file} is of format {fields['format']}, this version reads format {FORMAT}; "
             "read it with the version of intergroup that wrote it"
         )
+    sources = cut_of_fields(fields["sources"]) if "sources" in fields else None
     return Manifest(
         log=int(fields["log"], 16),
         group=fields["group"],
@@ -157,6 +167,7 @@ def read_manifest(disk: Disk) -> Manifest:
         first=fields["first"],
         sealed=tuple(SealedSegment(**segment) for segment in fields["sealed"]),
         after=cut_of_fields(fields["after"]) if "after" in fields else None,
+        sources=sources if isinstance(sources, SourceCut) else None,
         upto=cut_of_fields(fields["upto"]) if "upto" in fields else None,
         fetching=bool(fields.get("fetching")),
         durable=DurableEnd(**fields["durable"]) if "durable" in fields else None,

@@ -6,14 +6,29 @@ of its records.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
 from intergroup_core.config import HEADER_BYTES
+from intergroup_core.log.attachments import Attachments
+from intergroup_core.log.choice import All, Choice
 from intergroup_core.log.entry import EntryHeader
 from intergroup_core.log.reader import Piece
 from intergroup_core.wire.chunk import Chunk
-from intergroup_core.wire.records import COUNT_BYTES, LENGTH_BYTES, MAX_RECORDS
+from intergroup_core.wire.glance import labels_in
+from intergroup_core.wire.labels import Label
+from intergroup_core.wire.records import (
+    COUNT_BYTES,
+    LABELLED,
+    LENGTH_BYTES,
+    MAX_RECORDS,
+    label_of,
+    layout_of,
+    outline,
+)
 from intergroup_core.wire.run import Bytes, Run
 
 _SENDER, _SEQ, _TIMESTAMP, _PLACE, _COUNT = range(5)
@@ -23,13 +38,21 @@ _COUNTED_UP = np.array([0, 1, 1, 1, 0], dtype=np.uint64)
 _LENGTH_AT = 12
 """Where a frame's header has the length of its payload."""
 
+_Named = tuple[int, int, int, int]
+"""Sender, seq, timestamp and place of a message."""
+
 
 class MessageColumns:
     """What names and orders each message that is made of records, how many there are, and their bytes."""
 
-    def __init__(self) -> None:
+    def __init__(self, choice: Choice | None = None, ordinal: int = 0) -> None:
+        self._choice = choice if choice is not None else All()
         self.rows = 0
+        self.messages = 0
         self.value_bytes = 0
+        self.ordinal = ordinal
+        """How many messages with a label were taken, those included that lie before; sound or not."""
+        self.attachments = Attachments()
         self._blocks: list[NDArray[np.uint64]] = []
         self._waiting: list[tuple[int, int, int, int, int]] = []
         """Messages that came one by one, not yet a block."""
@@ -71,6 +94,8 @@ class MessageColumns:
     def add(self, piece: Piece) -> None:
         """The messages of a piece of a data entry."""
         header = piece.entry.header
+        if not self._choice.plain and not header.staged:
+            return
         if header.frames == 1:
             self._add_short(header, piece.entry.payload())
             return
@@ -84,41 +109,50 @@ class MessageColumns:
             return
         begin = run.ends[first - 1] + 1 if first else 0
         frames_each_one = run.ends[piece.stop - 1] - begin == piece.stop - 1 - first
-        if frames_each_one and self._add_alike(run, first, piece.stop, begin, place):
+        all_wanted = self._choice.every or not header.staged
+        if frames_each_one and all_wanted and self._add_alike(run, first, piece.stop, begin, place):
             return
         for at in range(first, piece.stop):
             self._add_long(chunk, at, place)
+
+    def pass_over(self, piece: Piece) -> None:
+        """Messages that are not wanted for another reason: they have their place among those that are staged."""
+        source = piece.entry.header.source
+        if piece.entry.header.staged:
+            self.ordinal += sum(self._choice.takes(each.label, source, each.seq) for each in labels_in(piece.chunk()))
 
     def _add_short(self, header: EntryHeader, payload: memoryview) -> None:
         """The usual entry of a quiet group: one message in one frame."""
         size = int.from_bytes(payload[_LENGTH_AT : _LENGTH_AT + 2], "little")
         body = payload[HEADER_BYTES : HEADER_BYTES + size]
         count = int.from_bytes(body[:COUNT_BYTES], "little")
+        if count > MAX_RECORDS:
+            octets = np.frombuffer(body, dtype=np.uint8)
+            named = header.source, header.last_seq, header.last_timestamp, header.place + 1
+            self._add_outlined(named, count, lambda wanted: octets[:wanted], octets.reshape(1, -1), (), size)
+            return
         start = COUNT_BYTES + LENGTH_BYTES * count
-        if size < COUNT_BYTES or count > MAX_RECORDS or start > size:
+        if size < COUNT_BYTES or start > size:
             return
         lengths = np.frombuffer(body, dtype="<u4", count=count, offset=COUNT_BYTES)
         if start + int(lengths.sum(dtype=np.int64)) != size:
             return
         self._waiting.append((header.source, header.last_seq, header.last_timestamp, header.place + 1, count))
         self._lengths.append(lengths)
-        self._add_part(_Part(np.frombuffer(body, dtype=np.uint8).reshape(1, -1), b"", start), count)
+        self._add_part(_Part(np.frombuffer(body, dtype=np.uint8).reshape(1, -1), (), start), 1, count)
 
     def _add_alike(self, run: Run, first: int, stop: int, begin: int, place: int) -> bool:
-        """Messages of one frame whose records have the same lengths, all at once."""
+        """Messages of one frame with the same label whose records have the same lengths, all at once."""
         lengths = run.end_lengths[first:stop]
         if len(set(lengths)) != 1 or lengths[0] < COUNT_BYTES:
             return False
         octets = run.payload(begin, begin + stop - first)
-        count = int.from_bytes(octets[0, :COUNT_BYTES].tobytes(), "little")
-        start = COUNT_BYTES + LENGTH_BYTES * count
-        if not 0 < count <= MAX_RECORDS or start > lengths[0]:
+        found = outline(lambda wanted: octets[0, :wanted], lengths[0])
+        if found is None or not len(found.lengths) or found.keys is not None or found.headers is not None:
             return False
+        start, count = found.before, len(found.lengths)
         heads = octets[:, :start]
         if not (heads == heads[0]).all():
-            return False
-        sizes = heads[0, COUNT_BYTES:].copy().view("<u4")
-        if int(sizes.sum(dtype=np.int64)) + start != lengths[0]:
             return False
         messages = stop - first
         block = np.empty((messages, 5), dtype=np.uint64)
@@ -126,8 +160,10 @@ class MessageColumns:
         np.add(np.array(base, dtype=np.uint64), _COUNTED_UP * np.arange(messages, dtype=np.uint64)[:, None], out=block)
         self._settle()
         self._blocks.append(block)
-        self._lengths.append(np.tile(sizes, messages))
-        self._add_part(_Part(octets[:, start : lengths[0]], b"", 0), messages * count)
+        self._lengths.append(np.tile(found.lengths, messages))
+        if found.label is not None:
+            self._staged(found.label, messages)
+        self._add_part(_Part(octets[:, start : lengths[0]], (), 0), messages, messages * count)
         return True
 
     def _add_long(self, chunk: Chunk, at: int, place: int) -> None:
@@ -136,18 +172,44 @@ class MessageColumns:
         begin = run.ends[at - 1] + 1 if at else 0
         end = run.ends[at]
         body = run.payload(begin, end + 1)
-        head = b"" if at or not chunk.head else b"".join(part.payload(0, part.count).tobytes() for part in chunk.head)
-        size = len(head) + (len(body) - 1) * body.shape[1] + run.end_lengths[at]
-        lengths = _lengths(head, body, size)
-        if lengths is None:
+        head = () if at else tuple(part.payload(0, part.count) for part in chunk.head)
+        size = sum(part.size for part in head) + (len(body) - 1) * body.shape[1] + run.end_lengths[at]
+        if size < COUNT_BYTES:
             return
-        start = COUNT_BYTES + LENGTH_BYTES * len(lengths)
-        self._waiting.append((run.source, run.seq + end, run.timestamp + end, place + at + 1, len(lengths)))
-        self._lengths.append(lengths)
-        self._add_part(_Part(body, head, start, size), len(lengths))
+        named = run.source, run.seq + end, run.timestamp + end, place + at + 1
+        first_bytes = partial(_begin, head, body)
+        word = int.from_bytes(first_bytes(COUNT_BYTES).tobytes(), "little")
+        self._add_outlined(named, word, first_bytes, body, head, size)
 
-    def _add_part(self, part: _Part, rows: int) -> None:
+    def _add_outlined(
+        self, named: _Named, word: int, begin: Callable[[int], Bytes], body: Bytes, head: tuple[Bytes, ...], size: int
+    ) -> None:
+        """One message of any layout, where it is wanted."""
+        label = None
+        if layout_of(word) & LABELLED:
+            label = label_of(begin, size)
+            if label is None or not self._choice.takes(label, named[0], named[1]):
+                return
+        elif not self._choice.plain:
+            return
+        found = outline(begin, size)
+        if found is None:
+            self.ordinal += label is not None
+            return
+        if label is not None:
+            self._staged(label, 1)
+        self.attachments.add(self.rows, found)
+        self._waiting.append((*named, len(found.lengths)))
+        self._lengths.append(found.lengths)
+        self._add_part(_Part(body, head, found.before, size), 1, len(found.lengths))
+
+    def _staged(self, label: Label, messages: int) -> None:
+        self.attachments.label(self.messages, self.messages + messages, label, self.ordinal)
+        self.ordinal += messages
+
+    def _add_part(self, part: _Part, messages: int, rows: int) -> None:
         self._parts.append(part)
+        self.messages += messages
         self.rows += rows
         self.value_bytes += part.value_bytes
 
@@ -174,7 +236,7 @@ class _Part:
 
     __slots__ = ("_body", "_head", "_size", "skipped", "value_bytes")
 
-    def __init__(self, body: Bytes, head: bytes, skipped: int, size: int | None = None) -> None:
+    def __init__(self, body: Bytes, head: tuple[Bytes, ...], skipped: int, size: int | None = None) -> None:
         self._body = body
         self._head = head
         self._size = body.size if size is None else size
@@ -184,9 +246,9 @@ class _Part:
     def copy_to(self, place: Bytes, stop: int) -> None:
         """Write it so that it ends at `stop`; what is skipped goes before its beginning."""
         at = stop - self._size
-        if self._head:
-            place[at : at + len(self._head)] = np.frombuffer(self._head, dtype=np.uint8)
-            at += len(self._head)
+        for part in self._head:
+            place[at : at + part.size].reshape(part.shape)[:] = part
+            at += part.size
         count, width = self._body.shape
         full = (stop - at) // width
         if full:
@@ -196,21 +258,16 @@ class _Part:
             place[at:stop] = self._body[count - 1, : stop - at]
 
 
-def _lengths(head: bytes, body: Bytes, size: int) -> NDArray[np.uint32] | None:
-    """The lengths of a message's records, None where they do not add up."""
-    if size < COUNT_BYTES:
-        return None
-    count = int.from_bytes(_begin(head, body, COUNT_BYTES).tobytes(), "little")
-    start = COUNT_BYTES + LENGTH_BYTES * count
-    if count > MAX_RECORDS or start > size:
-        return None
-    lengths: NDArray[np.uint32] = _begin(head, body, start)[COUNT_BYTES:].view("<u4")
-    return lengths if start + int(lengths.sum(dtype=np.int64)) == size else None
-
-
-def _begin(head: bytes, body: Bytes, wanted: int) -> Bytes:
-    """The first bytes of a message, copied."""
-    rest = max(0, wanted - len(head))
-    rows = body[: -(-rest // body.shape[1])] if rest else body[:0]
-    begin = np.concatenate((np.frombuffer(head, dtype=np.uint8), rows.reshape(-1)))[:wanted]
-    return np.ascontiguousarray(begin)
+def _begin(head: tuple[Bytes, ...], body: Bytes, wanted: int) -> Bytes:
+    """The first bytes of a message, copied where they are not in one frame."""
+    if not head and wanted <= body.shape[1]:
+        whole: Bytes = body[0, :wanted]
+        return whole
+    taken: list[Bytes] = []
+    for part in (*head, body):
+        rows = part[: -(-wanted // part.shape[1])].reshape(-1)[:wanted]
+        taken.append(rows)
+        wanted -= len(rows)
+        if not wanted:
+            break
+    return np.concatenate(taken)

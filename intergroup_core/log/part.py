@@ -84,6 +84,9 @@ class OrderPart(Part[OrderCut]):
         head = reader.head()
         assert isinstance(head, OrderCut)
         self.end = upto if isinstance(upto, OrderCut) else self.begin if self.empty else head
+        # A cut that does not name its view would be held with all that is in that view.
+        self._begins_in = self.begin.view or (self._carried.view if self._carried is not None else None)
+        self._ends_in = self.end.view or head.view
 
     def _views_behind_gaps(self) -> dict[ViewId, tuple[int, int] | None]:
         """Views that a member may have come into in their midst, and right before which message; None where none came.
@@ -131,7 +134,7 @@ class OrderPart(Part[OrderCut]):
         beyond = key > _key(self.end) and not self._ends_at(cut)
         if cut.view is None:
             return _key(self.begin) <= key and not beyond
-        if (cut.view == self.end.view and beyond) or (cut.view == self.begin.view and key < _key(self.begin)):
+        if (cut.view == self._ends_in and beyond) or (cut.view == self._begins_in and key < _key(self.begin)):
             return False
         if cut.view in self._behind_gaps and key != (cut.view.start, cut.view.leader):
             first = self._behind_gaps[cut.view]
@@ -166,24 +169,28 @@ class SourcePart(Part[SourceCut]):
 
     def __init__(self, reader: LogReader) -> None:
         super().__init__(reader)
-        after, upto = reader.manifest.after, self._complete_upto
+        after, upto = reader.senders_begin, self._complete_upto
         self.lineage: Lineage = reader.lineage()
         self.first_seqs, self.last_seqs = reader.first_seqs(), reader.last_seqs()
         """Of the messages that are in the log itself; `end` knows more where it was said between which cuts it lies."""
         self.skips = reader.skips()
-        self.stated = isinstance(after, SourceCut)
-        if isinstance(after, SourceCut):
+        self.stated = after is not None
+        if after is not None:
             self.begin = after
         else:
             first = {source: seq - 1 for source, seq in self.first_seqs.items()}
             self.begin = SourceCut(first, self._first_view.view if self._first_view is not None else None)
-        self.end = self._end(upto if isinstance(upto, SourceCut) else SourceCut())
+        self.end = self.lineage.shortened(self._end(upto if isinstance(upto, SourceCut) else None))
 
-    def _end(self, upto: SourceCut) -> SourceCut:
+    def _end(self, upto: SourceCut | None) -> SourceCut:
         lineage = self.lineage
-        view = upto.view or next(reversed(self.views), None) or self.begin.view
-        seqs = joined(lineage.all_named(self.begin), lineage.all_named(upto)).seqs
-        return lineage.shortened(joined(SourceCut(seqs, view), lineage.reached(self.last_seqs, view)))
+        begin = lineage.all_named(self.begin)
+        if upto is not None:
+            # No further than it was asked for, though a view in it may say that more lies before that: it is not here.
+            both = joined(begin, lineage.all_named(upto))
+            return SourceCut(both.seqs, upto.view or next(reversed(self.views), None) or self.begin.view)
+        view = next(reversed(self.views), None) or self.begin.view
+        return joined(begin, lineage.reached(self.last_seqs, view))
 
     @property
     def first_timestamp(self) -> int:

@@ -74,6 +74,14 @@ class LogPlaces(LogEntries):
                     return Place(header.entry, bisect_left(run.ends, seq - run.seq))
         return self.end()
 
+    def message_from(self, sender: MemberId, seq: int) -> int | None:
+        """The first seq of a sender's messages here that is not lower; None where there is none."""
+        place = self.place_of_message(sender, seq)
+        if place.entry == self.stop:
+            return None
+        run = next(self.entries(place.entry, place.entry + 1, check=False)).chunk().run
+        return run.seq + run.ends[place.message]
+
     def place_of_view(self, view: ViewId) -> Place:
         """Before a view; where it was removed but still is in force at the beginning, before what is left of it."""
         for segment in self._segments:

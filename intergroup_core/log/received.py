@@ -19,7 +19,7 @@ from intergroup_core.log.cut import OrderCut
 from intergroup_core.log.cut_codec import malformed
 from intergroup_core.log.digest import checksum
 from intergroup_core.wire.chunk import Chunk
-from intergroup_core.wire.fields import BadBody, array, integer, many, member, unpacked, view_id
+from intergroup_core.wire.fields import BadBody, array, integer, ledger, many, member, unpacked, view_id
 from intergroup_core.wire.header import MAX_STORED_BYTES
 from intergroup_core.wire.parse import Arrival, parse
 from intergroup_core.wire.run import Run
@@ -69,7 +69,7 @@ def _received_run(value: Any, group_tag: int) -> Run:
 
 def received_install(body: Any, stated: Any) -> Install:
     """A view, by its body and the checksum of that."""
-    view, members, names, transitional, joined, departed, branches, *before = _fields(body, stated, b"", 7, 8)
+    view, members, names, transitional, joined, departed, branches, *more = _fields(body, stated, b"", 7, 9)
     try:
         return Install(
             View(id=view_id(view), members=many(member)(members), names=many(_text)(names)),
@@ -77,7 +77,8 @@ def received_install(body: Any, stated: Any) -> Install:
             joined=many(member)(joined),
             departed=many(_departure)(departed),
             branches=many(_text)(branches),
-            before=many(_last)(before[0]) if before else (),
+            before=many(_last)(more[0]) if more else (),
+            ledger=ledger(more[1]) if len(more) > 1 else b"",
         )
     except (BadBody, ValueError):
         raise malformed("a view", body) from None

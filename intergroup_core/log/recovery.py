@@ -32,6 +32,7 @@ from intergroup_core.log.segment import (
     missing_segment,
     open_sealed,
     payload_at,
+    payload_is_sound,
 )
 from intergroup_core.ports import Disk
 
@@ -211,12 +212,17 @@ def _last_header(disk: Disk, segment: OpenedSegment) -> EntryHeader | None:
 
 
 def _last_install(disk: Disk, segments: list[OpenedSegment]) -> Install | None:
+    """The view in force at the end; None where damage may have been a later one, for which an older would be taken."""
     for segment in reversed(segments):
         places = segment.index.view_places()
+        offset = places[-1].offset if places else 0
+        if any(damage.stop > offset for damage in segment.damages):
+            return None
         if places:
             name = segment_name(segment.first)
             data = disk.map(name, 0, disk.size(name))
-            header = header_at(data, places[-1].offset)
-            if header is not None:
-                return install_of(payload_at(data, places[-1].offset, header))
+            header = header_at(data, offset)
+            # A sealed segment is taken by its index, without a look at what the index is of.
+            sound = header is not None and payload_is_sound(data, offset, header)
+            return install_of(payload_at(data, offset, header)) if header is not None and sound else None
     return None

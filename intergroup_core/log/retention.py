@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from intergroup_core.errors import LogDamaged
 from intergroup_core.ids import Instant, MemberId, timestamp_at
 from intergroup_core.log.cut import SourceCut
-from intergroup_core.log.manifest import Manifest, SealedSegment
+from intergroup_core.log.entry import Kind
+from intergroup_core.log.manifest import Manifest, SealedSegment, read_manifest
+from intergroup_core.log.segment import open_sealed
 from intergroup_core.log.sources import LogSources
 from intergroup_core.ports import Disk
 
@@ -42,25 +45,60 @@ def removable(
 
 
 def begins_behind(disk: Disk, manifest: Manifest, removed: Sequence[SealedSegment]) -> SourceCut | None:
-    """The cut at which a log of `rso` begins without its oldest segments, where it is known at which it began.
+    """Where senders stand when a log begins without its oldest segments, where it is known where they stood before.
 
-    In `rto` the view that is carried into the next segment tells it.
+    Where a log of `rto` begins in its order the view tells that is carried into the next segment.
     """
-    after = manifest.after
-    if not isinstance(after, SourceCut):
+    if not isinstance(manifest.after, SourceCut) and manifest.sources is None:
         return None
-    log = LogSources(disk)
+    try:
+        return _stand_behind(_Oldest(disk, removed))
+    except LogDamaged:
+        return None  # what is damaged goes as well
+
+
+def _stand_behind(log: _Oldest) -> SourceCut | None:
+    """Where senders stand behind all of a log."""
+    begin = log.senders_begin
+    if log.damages or begin is None:
+        return None  # nobody can say what was there
     lineage = log.lineage()
-    seqs, view = dict(lineage.all_named(after).seqs), after.view
-    stop = removed[-1].stop
-    for segment in log.segments:
-        if segment.stop > stop:
-            break
-        if segment.damages:
-            return None  # nobody can say what was there
-        for source, _, last in segment.index.sources.tolist():
-            seqs[MemberId(source)] = last
-        for place in segment.index.view_places():
-            view = place.view
+    last = {**lineage.all_named(begin).seqs, **log.last_seqs()}
+    views = [place.view for segment in log.segments for place in segment.index.view_places()]
+    view = views[-1] if views else begin.view
     standings = lineage.at(view)
-    return SourceCut(standings.named(standings.reached(seqs)), view)
+    heard = _heard_since_gaps(log)
+    if heard is not None and not heard.issuperset(standings.members):
+        return None  # what a gap skipped of one that is silent since would seem to be here
+    return SourceCut(standings.named(standings.reached(last)), view)
+
+
+class _Oldest(LogSources):
+    """The segments that are to be removed, by their indexes; what comes behind them may be much, and is not read."""
+
+    def __init__(self, disk: Disk, removed: Sequence[SealedSegment]) -> None:
+        self._removed = removed
+        super().__init__(disk)
+
+    def _look(self) -> bool:
+        self.manifest = read_manifest(self._disk)
+        highest = 0
+        self._segments = []
+        for seal in self._removed:
+            self._segments.append(open_sealed(self._disk, self.manifest.log, seal, highest))
+            highest = seal.last_timestamp
+        return True
+
+
+def _heard_since_gaps(log: LogSources) -> set[MemberId] | None:
+    """Of whom something is said, by itself or by a view, behind the last gap; None where there is none."""
+    gaps = [entry for segment in log.segments for entry in segment.index.gaps["entry"].tolist()]
+    if not gaps:
+        return None
+    heard: set[MemberId] = set()
+    for entry in log.entries(gaps[-1], check=False):
+        if entry.kind is Kind.DATA:
+            heard.add(MemberId(entry.header.source))
+        elif entry.kind is Kind.VIEW and not entry.header.carried:
+            heard |= {source for source, _ in entry.install().before}
+    return heard

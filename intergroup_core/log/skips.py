@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from intergroup_core.ids import MemberId
-from intergroup_core.log.cut import SourceCut
 from intergroup_core.log.entries import LogEntries
 from intergroup_core.log.entry import Kind
 from intergroup_core.log.segment import OpenedSegment
@@ -39,9 +38,9 @@ def skips_of(log: LogEntries) -> list[Skip]:
     """What the gaps of a log skipped, in its order; quick where it has none."""
     if not any(len(segment.index.gaps) for segment in log.segments):
         return []
-    after = log.manifest.after
-    stated = isinstance(after, SourceCut)
-    last: dict[MemberId, int] = dict(after.seqs) if isinstance(after, SourceCut) else {}
+    begin = log.senders_begin
+    stated = begin is not None
+    last: dict[MemberId, int] = dict(begin.seqs) if begin is not None else {}
     gaps: list[int] = []
     heard: dict[MemberId, int] = {}
     """How many gaps there were before a sender's last message."""
@@ -66,7 +65,7 @@ def _spoken(log: LogEntries) -> Iterator[tuple[MemberId | None, int, int, int]]:
         if not len(segment.index.gaps):
             yield from _summed_up(log, segment)
             continue
-        for entry in log.entries(segment.first, segment.readable, check=False):
+        for entry in log.entries(max(log.first, segment.first), segment.readable, check=False):
             header = entry.header
             if header.kind == Kind.GAP:
                 yield None, 0, 0, header.entry

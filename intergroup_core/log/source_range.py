@@ -1,7 +1,7 @@
 """A range of `rso` in one log: of each sender the seqs behind one cut and not behind the other, and the views between.
 
-A gap belongs to the view that follows it, and to every range of which it skipped something: by a cut behind it nobody
-can tell whether somebody heard of it.
+The log may be of `rso` or of `rto`. A gap belongs to the view that follows it, and to every range of which it skipped
+something: by a cut behind it nobody can tell whether somebody heard of it.
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ class SourceRange:
         """In a log whose beginning was removed, a sender's first seq must follow at once."""
         log = self._log
         firsts = log.first_seqs()
-        after = log.manifest.after
-        stated = log.lineage().all_named(after).seqs if isinstance(after, SourceCut) else None
+        begin = log.senders_begin
+        stated = log.lineage().all_named(begin).seqs if begin is not None else None
         said = log.lineage().at(self._start.view).seqs
         for source, low in lows.items():
             first = firsts.get(source, 0)

@@ -1,4 +1,4 @@
-"""What a log of `rso` has of each sender: from which seq to which, by its messages and by what its views say."""
+"""What a log has of each sender: from which seq to which, by its messages and by what its views say."""
 
 from __future__ import annotations
 
@@ -15,6 +15,16 @@ class LogSources(LogPlaces):
     _skips: tuple[tuple[int, int], list[Skip]] | None = None
     """As they were when the log held these entries."""
     _lineage: LogLineage | None = None
+    _continued: SourceCut | None = None
+
+    @property
+    def senders_begin(self) -> SourceCut | None:
+        return self._continued or super().senders_begin
+
+    def continues(self, cut: SourceCut) -> None:
+        """Say where senders stand when the log begins, where that is known from the one before it."""
+        if cut != self._continued:
+            self._continued, self._skips, self._lineage = cut, None, None
 
     def skips(self) -> list[Skip]:
         """What gaps skipped, by sender."""
@@ -53,7 +63,7 @@ class LogSources(LogPlaces):
         """The same with what was said of where the log begins and ends."""
         lineage, manifest = self.lineage(), self.manifest
         seqs = dict(self.own_reach().seqs)
-        for cut in (manifest.after, manifest.upto):
+        for cut in (self.senders_begin, manifest.upto):
             if isinstance(cut, SourceCut):
                 for source, seq in lineage.all_named(cut).seqs.items():
                     seqs[source] = max(seq, seqs.get(source, 0))

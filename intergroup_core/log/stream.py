@@ -25,8 +25,9 @@ from intergroup_core.ports import Disk
 class StreamReader:
     """The parts of one stream; what was appended, begun, fetched or removed since is seen after `refresh`."""
 
-    def __init__(self, disks: Sequence[Disk]) -> None:
-        self._readers: dict[int, LogReader] = {}
+    def __init__(self, disks: Sequence[Disk], known: StreamReader | None = None) -> None:
+        """What another reader has looked through already is not looked through again."""
+        self._readers: dict[int, LogReader] = dict(known._readers) if known is not None else {}
         self._stretches: list[Stretch[Any]] = []
         self._fillings: dict[int, list[Filling]] = {}
         """By the log that jumps there."""
@@ -79,6 +80,11 @@ class StreamReader:
         if self._service is Service.UU:
             return [reader for reader in self._readers.values() if says_something(reader)]
         return [part.reader for stretch in self._stretches for part in stretch.parts]
+
+    @property
+    def logs(self) -> list[LogReader]:
+        """All that hold anything, those included that are read only where another one jumps, in no order."""
+        return [reader for reader in self._readers.values() if says_something(reader)]
 
     @property
     def highest(self) -> int:
@@ -136,6 +142,11 @@ class StreamReader:
         assert isinstance(part, OrderPart)
         return part.reader, part.place_of(cut)
 
+    def holders(self, cut: OrderCut) -> list[OrderPart]:
+        """The parts that hold a cut of `rto`, those included that are read only where another one jumps."""
+        parts = [*(part for stretch in self._stretches for part in stretch.parts), *self._fillers]
+        return [part for part in parts if isinstance(part, OrderPart) and part.holds(cut)]
+
     def ranges(self, start: Cut, stop: Cut) -> list[Range]:
         """Which logs give what lies between two cuts, in order; RangeUnavailable where something of it is missing."""
         match start, stop:
@@ -160,13 +171,15 @@ class StreamReader:
             last = Range(upto.reader, upto.place_of(start if begins else upto.begin), upto.place_of(stop))
             return [last] if begins else [*self._order_ranges(start, upto.begin), last]
         begin, end = self._stretch_of(start), self._stretch_of(stop)
-        found: list[Range] = []
-        at = start
-        for stretch in self._course(begin):
-            if stretch.holds(stop):
-                return list(self._filled([*found, *stretch.ranges(at, stop)], start, stop))
-            found += stretch.ranges(at, stretch.end)
-            at = stretch.end
+        # Where one stretch ends another may begin, and only that leads on.
+        for beginning in [stretch for stretch in self._stretches if stretch.holds(start)]:
+            found: list[Range] = []
+            at = start
+            for stretch in self._course(beginning):
+                if stretch.holds(stop):
+                    return list(self._filled([*found, *stretch.ranges(at, stop)], start, stop))
+                found += stretch.ranges(at, stretch.end)
+                at = stretch.end
         raise self._hole_behind(begin if self._before(begin, end) else end)
 
     def _filler_of(self, cut: OrderCut) -> OrderPart | None:
@@ -219,6 +232,12 @@ class StreamReader:
         if not jump.first < place.entry < jump.stop:
             return False
         return any(filling.stop == place for filling in self._fillings.get(jump.log.manifest.log, ()))
+
+    def skipped(self, start: Cut, stop: Cut) -> bool:
+        """Whether gaps skipped something of a range of `rso` that is held."""
+        if not isinstance(start, SourceCut) or not isinstance(stop, SourceCut):
+            return False
+        return self._source_stretch(start, stop).skipped(start, stop)
 
     def passed(self, start: SourceCut, stop: SourceCut) -> Passed:
         """Somebody who is about to go through a range of `rso`."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Generic, NamedTuple
 
 from intergroup_core.ids import MemberId, ViewId
 from intergroup_core.log.cut import Cut, OrderCut, SourceCut
-from intergroup_core.log.lineage import Lineage
+from intergroup_core.log.lineage import Lineage, Return
 from intergroup_core.log.part import C, OrderPart, Part, SourcePart, cut_timestamp, joined
 from intergroup_core.log.reader import LogReader, Place
 from intergroup_core.log.skips import Skip
@@ -117,6 +118,11 @@ class SourceStretch(Stretch[SourceCut]):
         self._last = dict(joined(SourceCut(self._last), SourceCut(part.last_seqs)).seqs)
 
     @property
+    def reached(self) -> SourceCut:
+        """Its end, with everybody named."""
+        return self._end
+
+    @property
     def views(self) -> list[ViewId]:
         """Of all parts, in order."""
         return self.lineage.views
@@ -131,14 +137,14 @@ class SourceStretch(Stretch[SourceCut]):
 
     @property
     def skips(self) -> list[Skip]:
-        """What gaps skipped that no part before had."""
+        """What gaps skipped that no part before had, of what each part was to give: the next may begin before it."""
         found = []
-        for part, before in zip(self.parts, self._ends, strict=True):
+        for part, (before, upto) in zip(self.parts, pairwise([*self._ends, self._end.seqs]), strict=True):
             assert isinstance(part, SourcePart)
             for skip in part.skips:
-                low = max(skip.low, before.get(skip.source, 0))
-                if low < skip.high:
-                    found.append(skip._replace(low=low))
+                low, high = max(skip.low, before.get(skip.source, 0)), min(skip.high, upto.get(skip.source, 0))
+                if low < high:
+                    found.append(skip._replace(low=low, high=high))
         return found
 
     def reaches(self, part: Part[SourceCut]) -> bool:
@@ -192,12 +198,26 @@ class SourceStretch(Stretch[SourceCut]):
         held = joined(self._end, SourceCut(self._last)).seqs
         if any(high > held.get(source, 0) for source, (_, high) in wanted.items()):
             return True
+        if any(
+            self._was_parted(each, *wanted[each.source])
+            for each in self.lineage.returns_behind(stop.view)
+            if each.source in wanted
+        ):
+            return True
         places = [self.lineage.all_named(cut).seqs for cut in (start, stop)]
         if any(skip.is_within(seqs) for skip in self.skips if skip.source in wanted for seqs in places):
             return True
         known = {*self.views, self.begin.view, self.end.view}
         # A cut without a view is before the first one that there ever was.
         return start.view not in known or not (stop.view is None or stop.view in known)
+
+    def _was_parted(self, gone: Return, low: int, high: int) -> bool:
+        """Whether of a sender that was gone for a while something is wanted that others had of it meanwhile."""
+        if low >= gone.high or high <= gone.low:
+            return False
+        upto = min(high, gone.high)
+        firsts = (part.reader.message_from(gone.source, upto) for part in self.parts)
+        return not any(first is not None and first <= gone.high for first in firsts)
 
     def leads_on(self, start: SourceCut) -> bool:
         """Whether there is anything behind a cut that is held here."""
@@ -227,15 +247,18 @@ class SourceStretch(Stretch[SourceCut]):
         views = self.views
         low, high = _behind(views, start.view), _behind(views, stop.view)
         found = []
-        for part, before in zip(self.parts, self._ends, strict=True):
+        for part, (before, behind) in zip(self.parts, pairwise([*self._ends, self._end.seqs]), strict=True):
             assert isinstance(part, SourcePart)
             own = list(part.views)
             upto = min(high, _behind(views, own[-1])) if own else low
-            begin, end = dict.fromkeys(part.last_seqs, 0), dict.fromkeys(part.last_seqs, 0)
-            for source in wanted.keys() & part.last_seqs.keys():
+            # A gap may have skipped something of a sender of which the part itself has nothing.
+            skipped = {skip.source: min(skip.high, behind.get(skip.source, 0)) for skip in part.skips}
+            begin, end = (dict.fromkeys((*part.last_seqs, *skipped), 0) for _ in range(2))
+            for source in wanted.keys() & begin.keys():
                 first, last = wanted[source]
                 begin[source] = max(first, before.get(source, 0))
-                end[source] = min(last, _agreed(part.last_seqs[source], lost.get(source, [])))
+                reached = _agreed(part.last_seqs.get(source, 0), lost.get(source, []))
+                end[source] = min(last, max(reached, skipped.get(source, 0)))
             found.append(
                 Range(
                     part.reader,

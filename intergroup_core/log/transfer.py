@@ -16,6 +16,7 @@ get.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from enum import IntEnum
 from typing import Any
 
@@ -57,17 +58,19 @@ class Tag(IntEnum):
 class RangeSource:
     """The blocks of what lies between two cuts, made one by one as they are asked for."""
 
-    def __init__(self, reader: RangeReader, start: RangeCut, stop: RangeCut) -> None:
+    def __init__(self, reader: RangeReader, start: RangeCut, stop: RangeCut, stated: bytes = b"") -> None:
         self._reader = reader
         self._start = start
         self._stop = stop
+        self._stated = stated
+        """What was stated up to the start, where that is known."""
 
     def __iter__(self) -> Iterator[bytes]:
         block = _Block(0)
         describer = Describer(self._start)
         install = self._reader.install_at(self._start)
         if install is not None:
-            block.add_body(Tag.CARRIED, packed_install(install))
+            block.add_body(Tag.CARRIED, packed_install(replace(install, ledger=self._stated)))
         for piece in self._reader.pieces(self._start, self._stop):
             describer.piece(piece)
             block.add(piece)
@@ -146,9 +149,9 @@ class RangeSink:
 
     def take(self, block: bytes) -> None:
         """The next block."""
-        if self.finished or self._broken:
-            raise RangeMalformed("there is a block behind the end of a range; fetch it anew, or from another site")
         try:
+            if self.finished or self._broken:
+                raise RangeMalformed("there is a block behind the end of a range; fetch it anew, or from another site")
             for entry in _entries(block, self._blocks):
                 self._take(entry)
             self._blocks += 1

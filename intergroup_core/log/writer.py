@@ -5,11 +5,12 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from enum import IntEnum
+from typing import Protocol
 
 from intergroup_core.effects import Install
 from intergroup_core.errors import ConfigError, DiskFull, LocalProtocolError, LogError
 from intergroup_core.ids import Service, ViewId
-from intergroup_core.log.cut import Cut, OrderCut
+from intergroup_core.log.cut import Cut, OrderCut, SourceCut
 from intergroup_core.log.entry_maker import Delivered, EntryMaker, MadeEntry
 from intergroup_core.log.growing import GrowingSegment
 from intergroup_core.log.index import IndexBuilder, SegmentIndex
@@ -25,9 +26,11 @@ from intergroup_core.log.manifest import (
     write_manifest,
 )
 from intergroup_core.log.recovery import Recovered, Report, recover
+from intergroup_core.log.removal import RemovalJob
 from intergroup_core.log.retention import begins_behind
 from intergroup_core.log.sync import SyncJob, Unsettled
 from intergroup_core.ports import Disk, LogFile
+from intergroup_core.wire.chunk import Chunk
 
 SEGMENT_BYTES = 64 << 20
 """A segment is sealed when it has so many bytes."""
@@ -44,6 +47,17 @@ class Durability(IntEnum):
     DISK = 2
 
 
+class Stated(Protocol):
+    """Follows what is appended to a log: what ordered statements add up to, written at the beginning of segments."""
+
+    def deliver(self, chunk: Chunk) -> object: ...
+
+    def enter(self, install: Install) -> object: ...
+
+    def checkpoint(self) -> bytes:
+        """All of it, as of the last that it was told."""
+
+
 class LogWriter:
     """The one writer of a log. Entries are numbered from 0; a mark of n says that all entries below n are so far.
 
@@ -57,8 +71,10 @@ class LogWriter:
         *,
         durability: Durability = Durability.OS,
         segment_bytes: int = SEGMENT_BYTES,
+        stated: Stated | None = None,
     ) -> None:
         self._disk = disk
+        self._stated = stated
         self._manifest = recovered.manifest
         self._durability = durability
         self._segment_bytes = segment_bytes
@@ -66,7 +82,7 @@ class LogWriter:
         self._maker = EntryMaker(recovered.manifest.log)
         self._unsettled = [Unsettled(seal, disk.reopen(segment_name(seal.first))) for seal in recovered.unsettled]
         self._failed = ""
-        self._job: SyncJob | None = None
+        self._job: SyncJob | RemovalJob | None = None
         self._new_names = False
         self.report: Report = recovered.report
         self.appended = recovered.context.entry
@@ -116,11 +132,11 @@ class LogWriter:
     def append(self, delivered: Delivered) -> int:
         """One delivery, as one entry; its number."""
         self._refuse_failed()
-        if self._segment.builder.size >= self._segment_bytes and not (self.syncing and self.unsettled >= MAX_UNSETTLED):
+        if self._segment.builder.size >= self._segment_bytes and not (self.busy and self.unsettled >= MAX_UNSETTLED):
             self._roll()
         segment = self._segment
         if not segment.builder.entries and self._context.install is not None:
-            carried = self._context.install
+            carried = self._carried(self._context.install)
             self._put(self._maker.carried(carried, self._context, segment.synced_words), carried.view.id)
         entry = self._maker.entry(delivered, self._context, segment.synced_words)
         if isinstance(delivered, Install):
@@ -128,13 +144,26 @@ class LogWriter:
             self._context = self._context._replace(install=delivered)
         else:
             self._put(entry)
+        if self._stated is not None:
+            if isinstance(delivered, Install):
+                self._stated.enter(delivered)
+            elif isinstance(delivered, Chunk):
+                self._stated.deliver(delivered)
         return entry.header.entry
+
+    def _carried(self, install: Install) -> Install:
+        """A view as it is repeated: with what is stated by now, not with what was when it began."""
+        if not self._context.entry:
+            return install
+        return replace(install, ledger=self._stated.checkpoint() if self._stated is not None else b"")
 
     def carry(self, install: Install) -> None:
         """Begin with the view in force: for what is fetched from the midst of a stream."""
         if self._context.entry or self._segment.builder.entries:
             raise LocalProtocolError(f"{self._disk.where} has entries already; only a log that has none can begin so")
         self._context = self._context._replace(install=install)
+        if self._stated is not None:
+            self._stated.enter(install)
 
     def begin_with(self, install: Install, behind: OrderCut | None = None) -> int:
         """Carry a view, and say so at once, for those who read while this log is written; the number of the entry."""
@@ -155,7 +184,7 @@ class LogWriter:
         if level >= Durability.OS:
             self._segment.write_out()
         if level is Durability.DISK:
-            self._refuse_while_syncing("flush to disk")
+            self._refuse_while_busy("flush to disk")
         if level is Durability.DISK and self.durable < self.appended:
             # First, so that a manifest that is to be written anyway can tell of it.
             self._sync(self._segment.file)
@@ -170,7 +199,7 @@ class LogWriter:
 
     def settle(self) -> None:
         """Make sealed segments durable and list them in the manifest; without it they are looked through at a start."""
-        self._refuse_while_syncing("settle")
+        self._refuse_while_busy("settle")
         if self._unsettled:
             self._settle(self._known)
 
@@ -186,7 +215,7 @@ class LogWriter:
         self.durable = max(self.durable, sealed[-1].stop)
 
     @property
-    def syncing(self) -> bool:
+    def busy(self) -> bool:
         """Whether a job is under way; until its end nothing else may sync, settle, remove or close."""
         return self._job is not None
 
@@ -217,9 +246,7 @@ class LogWriter:
 
         A full disk leaves everything as it was, to be tried again; any other error is final.
         """
-        if job is not self._job:
-            raise LocalProtocolError("this job is not the one that is under way; end each job once")
-        self._job = None
+        self._end(job)
         if error is not None:
             self._new_names |= job.names
             if job.lost or not isinstance(error, DiskFull):
@@ -237,37 +264,60 @@ class LogWriter:
         return self.durable
 
     def remove(self, segments: tuple[SealedSegment, ...]) -> None:
-        """Forget the oldest sealed segments; the manifest first, so that a crash leaves files nobody asks for.
+        """Forget the oldest sealed segments, and remove their files."""
+        job = self.begin_removal(segments)
+        if job is not None:
+            try:
+                job.run()
+            finally:
+                self.end_removal(job)
 
-        One that was not settled is never brought to the disk.
-        """
-        self._refuse_while_syncing("remove segments")
+    def begin_removal(self, segments: tuple[SealedSegment, ...]) -> RemovalJob | None:
+        """Forget the oldest sealed segments, whose files somebody else removes; None where there are none."""
+        self._refuse_while_busy("remove segments")
         if segments != self.sealed[: len(segments)]:
             raise LocalProtocolError("only the oldest sealed segments can be removed")
         if not segments:
-            return
-        after = begins_behind(self._disk, self._manifest, segments)
-        manifest = replace(self._manifest.without(segments), first=segments[-1].stop, after=after)
-        self._write_manifest(manifest.knowing(self._known))
-        while self._unsettled and self._unsettled[0].segment in segments:
-            self._unsettled.pop(0).file.close()
-        there = set(self._disk.names())
-        for segment in segments:
-            for name in (segment_name(segment.first), index_name(segment.first)):
-                if name in there:
-                    self._disk.remove(name)
+            return None
+        begin = begins_behind(self._disk, self._manifest, segments)
+        manifest = replace(self._manifest.without(segments), first=segments[-1].stop)
+        if manifest.service is Service.RSO:
+            manifest = replace(manifest, after=begin)
+        else:
+            manifest = replace(manifest, sources=begin)
+        manifest = manifest.knowing(self._known)
+        unsettled = tuple(each for each in self._unsettled if each.segment in segments)
+        self._job = RemovalJob(
+            self._disk, segments=segments, unsettled=unsettled, before=self._manifest, manifest=manifest
+        )
+        del self._unsettled[: len(unsettled)]
+        self._manifest = manifest
+        return self._job
 
-    def bound(self, *, after: Cut | None = None, upto: Cut | None = None) -> None:
+    def end_removal(self, job: RemovalJob) -> None:
+        """After `run`, whatever came of it; where the manifest could not be written, nothing was removed."""
+        self._end(job)
+        if not job.listed:
+            self._manifest = job.before
+            self._unsettled[:0] = job.unsettled
+
+    def bound(self, *, after: Cut | None = None, sources: SourceCut | None = None, upto: Cut | None = None) -> None:
         """Say where the log begins, or that it is complete up to a cut: true and durable once this returns."""
-        self._refuse_while_syncing("say between which cuts it lies")
+        self._refuse_while_busy("say between which cuts it lies")
         self.flush(Durability.DISK)
         after, upto = after or self._manifest.after, upto or self._manifest.upto
-        manifest = replace(self._manifest, after=after, upto=upto, fetching=self._manifest.fetching and upto is None)
+        manifest = replace(
+            self._manifest,
+            after=after,
+            sources=sources or self._manifest.sources,
+            upto=upto,
+            fetching=self._manifest.fetching and upto is None,
+        )
         self._write_manifest(manifest.knowing(self._known))
 
     def close(self) -> None:
         """Everything durable, unless the disk refuses, and the manifest says so: what is lost later is known to be."""
-        self._refuse_while_syncing("close")
+        self._refuse_while_busy("close")
         try:
             if not self._failed and not self._segment.broken:
                 self.flush(Durability.DISK)
@@ -305,9 +355,17 @@ class LogWriter:
         if self._failed or self._segment.broken:
             raise LogError(self._failed or self._segment.broken)
 
-    def _refuse_while_syncing(self, doing: str) -> None:
+    def _end(self, job: SyncJob | RemovalJob) -> None:
+        if job is not self._job:
+            raise LocalProtocolError("this job is not the one that is under way; end each job once")
+        self._job = None
+
+    def _refuse_while_busy(self, doing: str) -> None:
         if self._job is not None:
-            raise LocalProtocolError(f"cannot {doing} in {self._disk.where} while a sync is under way; end that first")
+            what = "sync" if isinstance(self._job, SyncJob) else "removal"
+            raise LocalProtocolError(
+                f"cannot {doing} in {self._disk.where} while a {what} is under way; end that first"
+            )
 
     def _sync(self, file: LogFile) -> None:
         try:
@@ -349,6 +407,13 @@ def create_log(
     write_manifest(disk, Manifest(log=log, group=group, service=service, after=after, fetching=fetching))
 
 
-def open_log(disk: Disk, *, durability: Durability = Durability.OS, segment_bytes: int = SEGMENT_BYTES) -> LogWriter:
+def open_log(
+    disk: Disk,
+    *,
+    durability: Durability = Durability.OS,
+    segment_bytes: int = SEGMENT_BYTES,
+    stated: Stated | None = None,
+) -> LogWriter:
     """The writer of a log that is there, after cutting and reporting what a crash left behind."""
-    return LogWriter(disk, recover(disk, read_manifest(disk)), durability=durability, segment_bytes=segment_bytes)
+    recovered = recover(disk, read_manifest(disk))
+    return LogWriter(disk, recovered, durability=durability, segment_bytes=segment_bytes, stated=stated)

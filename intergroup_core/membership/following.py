@@ -122,10 +122,16 @@ class Following(Repairing):
         self._settled(State.SENDER if sender else State.RECEIVER, "installed", now)
 
     def _speaks_for_its_view(self, change: MembershipChange, old: ViewId | None) -> bool:
-        """Whether others come from elsewhere, and this member is the first of those who come from its view."""
+        """Whether others come from elsewhere, and this member is the first of those who come from its view.
+
+        Receivers may come from nowhere into a view that goes on from none, and from one whose senders all went.
+        """
         mine = self.standing.me.id
-        together = [entry.peer.id for entry in change.entries if old is not None and entry.old == old] or [mine]
-        return len(together) < len(change.entries) and min(together) == mine
+        if old is None:
+            return True
+        together = [entry.peer.id for entry in change.entries if entry.old == old]
+        met = len(together) < len(change.entries) or any(cut.epoch != old for cut in change.cuts)
+        return met and min(together) == mine
 
     def _strangers_left_out(self, change: MembershipChange, before: frozenset[MemberId]) -> list[MemberId]:
         """Those that this repair was meant to bring in and that said nothing: not again for a while (M9)."""

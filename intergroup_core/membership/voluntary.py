@@ -64,6 +64,7 @@ class Voluntary(Course):
         counted = frozenset(activations)
         standing.path = self._begin(activations, promises, change.view.start, change.view, counted, now)
         standing.path.come_from(cut.epoch.tag for cut in change.cuts)
+        standing.path.learn_stated(b"", change.view.start)  # its senders state what they know
         peers = [entry.peer for entry in change.entries]
         standing.quorum.installed(change.view, change.number, standing.sites(peers), primary=change.primary)
         last = {member: activation - 1 for member, activation in activations.items()}

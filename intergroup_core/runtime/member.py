@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Protocol, Self, assert_never
 
 from intergroup_core.delivery.outbox import Records
@@ -33,6 +33,7 @@ from intergroup_core.runtime.inbox import Event, Inbox
 from intergroup_core.runtime.listener import Listener
 from intergroup_core.runtime.member_log import MemberLog
 from intergroup_core.runtime.transmitter import Transmitter
+from intergroup_core.wire.records import Payload
 from intergroup_core.wire.statements import Statement
 
 _log = logging.getLogger(__name__)
@@ -122,11 +123,28 @@ class Member:
         self._check_open()
         self._carry_out(self.endpoint.declare(statement, now()))
 
+    def become_sender(self) -> None:
+        """Where it only receives, or was left out of the senders for its silence."""
+        self._check_open()
+        self._carry_out(self.endpoint.become_sender(now()))
+
     async def send_many(self, records: Records) -> None:
         """Hand records over, waiting until the queue takes them; an empty one takes any number."""
+        await self._taken(lambda: self.send(records))
+
+    async def send_messages(self, messages: Sequence[tuple[Payload, int]]) -> None:
+        """The same of messages that are made already, each with the number of its records."""
+
+        def send() -> None:
+            self._check_open()
+            self._carry_out(self.endpoint.send_messages(messages, now()))
+
+        await self._taken(send)
+
+    async def _taken(self, send: Callable[[], None]) -> None:
         while True:
             try:
-                self.send(records)
+                send()
                 return
             except Backpressure:
                 await self._wait(self._room_waiters)

@@ -11,6 +11,8 @@ from typing import Protocol
 from intergroup_core.effects import Install
 from intergroup_core.errors import DiskFull, LogError
 from intergroup_core.log.cut import OrderCut
+from intergroup_core.log.manifest import SealedSegment
+from intergroup_core.log.removal import RemovalJob
 from intergroup_core.log.sync import SyncJob
 from intergroup_core.log.writer import MAX_UNSETTLED, Durability, LogWriter
 from intergroup_core.runtime.inbox import Event
@@ -42,7 +44,8 @@ class LogWatcher(Protocol):
 class MemberLog:
     """A writer on an event loop. What the disk has no room for waits here, and the member says that it has none.
 
-    At `disk` the writer's syncs run in a thread, one at a time, each for all that was appended before it.
+    What waits for the disk runs in a thread, one job at a time: at `disk` a sync of all that was appended before it,
+    and the removal of old segments, which takes milliseconds too.
     """
 
     def __init__(
@@ -66,7 +69,7 @@ class MemberLog:
         self._waiting: deque[Event] = deque()
         self._retry: asyncio.TimerHandle | None = None
         self._settling: asyncio.TimerHandle | None = None
-        self._syncing: asyncio.Future[None] | None = None
+        self._job: asyncio.Future[None] | None = None
         self._kept = writer.appended
         self._closed = False
         self._finished = asyncio.Event()
@@ -115,7 +118,7 @@ class MemberLog:
         for timer in (self._retry, self._settling):
             if timer is not None:
                 timer.cancel()
-        if self._syncing is None:
+        if self._job is None:
             self._finish()
 
     def _finish(self) -> None:
@@ -129,7 +132,7 @@ class MemberLog:
         self._finished.set()
 
     async def finished(self) -> None:
-        """Until a closed log is let go of: a sync that was under way ends first."""
+        """Until a closed log is let go of: a job that was under way ends first."""
         await self._finished.wait()
 
     def _append(self, event: Event) -> None:
@@ -141,6 +144,23 @@ class MemberLog:
         if isinstance(event, Chunk):
             self._chunks.append(entry)
         self._watcher.appended(entry, event)
+
+    def remove(self, segments: tuple[SealedSegment, ...]) -> None:
+        """Forget the oldest sealed segments; not while a job is under way, and their files go a little later."""
+        job = self.writer.begin_removal(segments)
+        if job is not None:
+            self._job = self._loop.run_in_executor(None, job.run)
+            self._job.add_done_callback(lambda done: self._end_removal(job, done))
+
+    def _end_removal(self, job: RemovalJob, done: asyncio.Future[None]) -> None:
+        self._job = None
+        self.writer.end_removal(job)
+        if (error := done.exception()) is not None:
+            _log.error("a log could not be cut back: %s", error)
+        if self._closed:
+            self._finish()
+        else:
+            self.changed()  # a sync may have waited
 
     def _count(self) -> int:
         count = 0
@@ -175,16 +195,16 @@ class MemberLog:
             self.fail(error)
 
     def _begin_sync(self) -> None:
-        if self._syncing is not None:
+        if self._job is not None:
             return
         job = self.writer.begin_sync()
         if job is None:
             return
-        self._syncing = self._loop.run_in_executor(None, job.run)
-        self._syncing.add_done_callback(lambda done: self._end_sync(job, done))
+        self._job = self._loop.run_in_executor(None, job.run)
+        self._job.add_done_callback(lambda done: self._end_sync(job, done))
 
     def _end_sync(self, job: SyncJob, done: asyncio.Future[None]) -> None:
-        self._syncing = None
+        self._job = None
         error = done.exception()
         self.writer.end_sync(job, error)
         if error is not None:

@@ -93,6 +93,10 @@ class LiveCluster:
         self.network.on_drop = self.tap.dropped
         self.store: dict[str, bytes] = {}
         """What each site made durable."""
+        self.ledgers: dict[str, bytes] = {}
+        """What each site remembers of ordered statements."""
+        self.on_join: Callable[[LiveMember], None] = lambda member: None
+        """Told of every process before it starts."""
         self.processes: list[LiveMember] = []
         """All that ever ran, in the order of their starts."""
         self.recoveries: list[tuple[int, int]] = []
@@ -185,6 +189,7 @@ class LiveCluster:
             recovered=recovered,
             logged=self._log_ns > 0,
             archive=log,
+            ledger=self.ledgers.get(site, b""),
         )
         member = LiveMember(
             wants_to_send=seat.sender,
@@ -212,6 +217,7 @@ class LiveCluster:
         )
         self._running[index] = member
         self.processes.append(member)
+        self.on_join(member)
         member.start()
         if seat.sender and seat.busy and self._applications:
             self.start_sending(index)

@@ -12,6 +12,8 @@ from intergroup_core.sim.control import SimControl
 from intergroup_core.sim.member import SimMember
 from intergroup_core.sim.trace import Allowed, CountedChanged, Crashed, Disturbed, GapAnnounced, TracedMember
 from intergroup_core.sim.trace import Left as LeftTraced
+from intergroup_core.wire.records import Payload
+from intergroup_core.wire.statements import Statement
 
 CALM = frozenset({"sender", "receiver", "to sender", "to receiver"})
 """States in which delivery goes on."""
@@ -98,6 +100,25 @@ class LiveMember(SimMember):
             self._tap.untaken(self.id, len(records))
             self.refused += 1
             return True
+        self._perform(effects)
+        self._rearm()
+        return True
+
+    def declare(self, statement: Statement) -> bool:
+        """Make a statement; False where that is not possible now."""
+        return self._offer(lambda: self.endpoint.declare(statement, self.clock.now()))
+
+    def stage(self, payload: Payload, records: int) -> bool:
+        """Send a message that is made already; False where that is not possible now."""
+        return self._offer(lambda: self.endpoint.send_messages([(payload, records)], self.clock.now()))
+
+    def _offer(self, offer: Callable[[], list[Effect]]) -> bool:
+        if not self.alive or self._paused:
+            return False
+        try:
+            effects = offer()
+        except (Backpressure, NoQuorum, LocalProtocolError):
+            return False
         self._perform(effects)
         self._rearm()
         return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 
 from intergroup_core.effects import Deliver, Effect, Install, Multicast, Order, SendRoom, Stable, Suspect
@@ -93,6 +93,8 @@ class SimMember:
         self._reading = True
         self._refused: list[Multicast] | None = None
         self._log = log
+        self.watch: Callable[[Sequence[Effect]], None] | None = None
+        """Sees effects before they are carried out."""
         self.index = network.attach(self, index)
 
     def start(self) -> None:
@@ -162,8 +164,10 @@ class SimMember:
         if self._idle_ticks > MAX_IDLE_TICKS:
             raise SimulationStuck(f"{self.name} has a deadline in the past and {MAX_IDLE_TICKS} ticks changed nothing")
 
-    def _perform(self, effects: Iterable[Effect] | None) -> None:
+    def _perform(self, effects: Sequence[Effect] | None) -> None:
         now = self._scheduler.now
+        if self.watch is not None and effects:
+            self.watch(effects)
         for effect in effects or ():
             kind = type(effect)
             if kind is Multicast:
@@ -217,7 +221,7 @@ class SimMember:
         chunk = effect.chunk
         for message in chunk.messages():
             # Taking records apart is slow and its own code: every so often is enough.
-            read = message.batch() if message.seq % READ_EVERY == 0 else None
+            read = message.batch() if message.seq % READ_EVERY == 0 and message.label() is None else None
             whole = message.payload.tobytes() if read is None else payload_of(read.to_list())
             events.append(kind(now, me, message.source, message.seq, message.timestamp, digest_of(whole)))
         if kind is Ordered:

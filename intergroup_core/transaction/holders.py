@@ -43,8 +43,6 @@ class Holders:
         known = self._last.get(word.site)
         if known is not None and known.said >= word.said:
             return False
-        if known is not None and known.holds and word.holds and word.since <= known.expires:
-            word = word._replace(since=min(known.since, word.since))
         self._forget_expired(word.said)
         if known is None and len(self._last) >= MAX_HOLDERS:
             return False
@@ -54,6 +52,11 @@ class Holders:
     def at(self, timestamp: int) -> dict[int, str]:
         """Who holds the log at a timestamp, and what people call them; a dead one counts until it expires."""
         return {word.site: word.name for word in self if word.holds and word.since <= timestamp <= word.expires}
+
+    def held_since(self, site: int, timestamp: int) -> int:
+        """From when on a site has held the log without a break, by what was said of it; 0 where it does not."""
+        word = self._last.get(site)
+        return word.since if word is not None and word.holds and timestamp <= word.expires else 0
 
     def word_on(self, site: int) -> Holder | None:
         """What was said of a site last."""

@@ -71,9 +71,13 @@ def _sum(frame: Words) -> int:
     return total
 
 
-def seal_frames(frames: Words) -> None:
-    """Write the checksum of every frame into the lower half of its first word, which must be zero."""
-    frames[:, 0] |= _sums(frames) >> _HALF
+def seal_frames(frames: Words) -> Words:
+    """Write the checksum of every frame into the lower half of its first word, which must be zero; the first words."""
+    first: Words = _sums(frames)
+    first >>= _HALF
+    first |= frames[:, 0]
+    frames[:, 0] = first
+    return first
 
 
 def check_frames(frames: Words, first: Words | None = None) -> NDArray[np.bool_]:

@@ -7,10 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from intergroup_core.ids import MemberId, Timestamp
-from intergroup_core.wire.records import RecordBatch, unpack_records
+from intergroup_core.wire.header import HEADER_WORDS
+from intergroup_core.wire.labels import Label, remembered_label
+from intergroup_core.wire.records import RecordBatch, Rows, label_in, unpack_records, unpack_rows
 from intergroup_core.wire.run import Bytes, Run
+
+_LOW32 = np.uint64(0xFFFFFFFF)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +29,14 @@ class Message:
 
     def batch(self) -> RecordBatch | None:
         return unpack_records(self.payload)
+
+    def rows(self) -> Rows | None:
+        return unpack_rows(self.payload)
+
+    def label(self) -> Label | None:
+        """What its records are staged for."""
+        packed = label_in(self.payload)
+        return remembered_label(packed) if packed else None
 
     def records(self) -> list[bytes]:
         """The records, none where the payload is not made of records."""
@@ -89,6 +102,20 @@ class Chunk:
         inside = bisect_right(run.ends, bound - run.timestamp)
         stop = run.ends[inside - 1] + 1
         return Chunk(self.head, run.slice(0, stop)), Chunk((), run.slice(stop, run.count))
+
+    def first_word(self) -> int:
+        """What the payload of the first message begins with: the number of its records and how they are laid out."""
+        first = (self.head[0] if self.head else self.run).frames[0]
+        return int(first[HEADER_WORDS]) & 0xFFFFFFFF if len(first) > HEADER_WORDS else 0
+
+    def further_words(self) -> NDArray[np.uint64]:
+        """The same of all messages but the first."""
+        run = self.run
+        if len(run.ends) == 1 or run.frames.shape[1] == HEADER_WORDS:
+            return np.zeros(len(run.ends) - 1, dtype=np.uint64)
+        starts = np.array(run.ends[:-1], dtype=np.int64) + 1
+        words: NDArray[np.uint64] = run.frames[starts, HEADER_WORDS] & _LOW32
+        return words
 
     def messages(self) -> Iterator[Message]:
         run, head, start = self.run, self.head, 0

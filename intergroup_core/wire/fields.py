@@ -16,7 +16,7 @@ MAX_TEXT = 64
 """Bytes of a name, a site or a reason."""
 MAX_RECORD = 16_384
 """Bytes of a quorum record."""
-MAX_LEDGER = 40_960
+MAX_LEDGER = 49_152
 """Bytes of what a newcomer is told of a group."""
 _MAX_MEMBER = (1 << 64) - 1
 _SIGNED = 1 << 62

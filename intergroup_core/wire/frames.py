@@ -74,9 +74,11 @@ class FrameMaker:
         runs: list[Run] = []
         if full:
             frames = buffer[: full * words].reshape(full, words)
-            self._write_full(frames, payload, seq, timestamp, tail if even else None)
+            first_words = self._write_full(frames, payload, seq, timestamp, tail if even else None)
             ends, lengths = ([full - 1], [tail]) if even else ([], [])
-            runs.append(Run(self.sender, seq, timestamp, self.view_tag, frames, 0, ends, lengths))
+            runs.append(
+                Run(self.sender, seq, timestamp, self.view_tag, frames, 0, ends, lengths, first_words=first_words)
+            )
         if not even:
             last = buffer[full * words :]
             self._write_short(last, payload.slice(full * body, size), seq + full, timestamp + full, full)
@@ -94,7 +96,7 @@ class FrameMaker:
         run = Run(self.sender, seq, timestamp, self.view_tag, words.reshape(1, -1), 0, [0], [len(payload)])
         return Emission(memoryview(frame), len(frame), [run])
 
-    def _write_full(self, frames: Words, payload: Payload, seq: int, timestamp: int, tail: int | None) -> None:
+    def _write_full(self, frames: Words, payload: Payload, seq: int, timestamp: int, tail: int | None) -> Words:
         count = len(frames)
         body = self.frame_bytes - HEADER_BYTES
         payloads = frames.view(np.uint8)[:, HEADER_BYTES:]
@@ -108,7 +110,7 @@ class FrameMaker:
             payloads[whole, tail:] = 0
             frames[whole, 0] |= _LAST_BIT
             frames[whole, 1] = self.view_tag | tail << LENGTH_SHIFT | whole << FRAGMENT_SHIFT
-        seal_frames(frames)
+        return seal_frames(frames)
 
     def _write_short(self, frame: Words, source: Bytes, seq: int, timestamp: int, fragment: int) -> None:
         frame[-1] = 0

@@ -257,7 +257,11 @@ def _one_run(frames: Words, head: Words, ends: list[int], group_tag: int, repair
                 return None
             lengths.append(length)
         start, first = end + 1, 0
-    return Run(MemberId(source), seq, timestamp, view_tag, frames, fragment, ends, lengths, repair)
+    # A copy, so that the other words of the headers are not kept for as long as the run is.
+    first_words = head[0].copy()
+    return Run(
+        MemberId(source), seq, timestamp, view_tag, frames, fragment, ends, lengths, repair, first_words=first_words
+    )
 
 
 def _parse_mixed(

@@ -17,11 +17,12 @@ class Run:
     """Checked data frames of equal size with consecutive seqs and timestamps.
 
     `ends` are the indices of frames that end a message, `end_lengths` their payload lengths; every other
-    frame is full. An ordered membership message is a run of its own, marked `change`. Not frozen for speed; nobody
-    changes one after it is made.
+    frame is full. An ordered membership message is a run of its own, marked `change`. `first_words` are those of the
+    frames, where whoever made the run had them side by side. Not frozen for speed; nobody changes one after it is made.
     """
 
     __slots__ = (
+        "_first_words",
         "change",
         "count",
         "end_lengths",
@@ -47,6 +48,7 @@ class Run:
         end_lengths: list[int],
         repair: Repair | None = None,
         change: bool = False,
+        first_words: Words | None = None,
     ) -> None:
         self.source = source
         self.seq = seq
@@ -59,6 +61,7 @@ class Run:
         self.end_lengths = end_lengths
         self.repair = repair
         self.change = change
+        self._first_words = first_words
 
     @property
     def repaired(self) -> bool:
@@ -79,6 +82,11 @@ class Run:
     @property
     def nbytes(self) -> int:
         return self.count * int(self.frames.shape[1]) * 8
+
+    @property
+    def first_words(self) -> Words:
+        """Of every frame, its checksum in it; where they lie side by side, none of them misses the cache."""
+        return self.frames[:, 0] if self._first_words is None else self._first_words
 
     def slice(self, start: int, stop: int) -> Run:
         """Frames [start, stop) as a run of their own."""
@@ -107,6 +115,7 @@ class Run:
             lengths,
             self.repair,
             self.change,
+            None if self._first_words is None else self._first_words[start:stop],
         )
 
     def payload(self, start: int, stop: int) -> Bytes:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from intergroup_core.counters import Counters
@@ -16,8 +17,10 @@ from intergroup_core.wire.control import decode_change, encode_change, encode_co
 from intergroup_core.wire.exchange import Exchange, Repair
 from intergroup_core.wire.frames import FrameMaker
 from intergroup_core.wire.header import FrameType
+from intergroup_core.wire.headers import decode_headers, encode_headers
 from intergroup_core.wire.hierarchy_codec import HIERARCHY_TYPES
 from intergroup_core.wire.keeping import KEEPING_TYPES
+from intergroup_core.wire.labels import Label, encode_label
 from intergroup_core.wire.membership import (
     Add,
     AddRequest,
@@ -39,7 +42,7 @@ from intergroup_core.wire.membership import (
 )
 from intergroup_core.wire.messages import ControlMessage, KeepAlive, LiveReport, RepairRequest, Report
 from intergroup_core.wire.parse import Parsed
-from intergroup_core.wire.records import pack_records
+from intergroup_core.wire.records import RecordBatch, Rows, pack_records, pack_rows
 from intergroup_core.wire.run import Run
 from tests.builders import a_block, messages, parsed
 
@@ -55,6 +58,22 @@ OTHER_MAKER = FrameMaker(GROUP, OTHER, VIEW_TAG, frame_bytes=128)
 ONE = [b"one record"]
 THREE_FRAMES = [b"first", b"", bytes(range(200))]
 PADDED = [bytes([fill]) * 100 for fill in range(0x61, 0x67)]
+LABEL = Label("5f0c-query", "run 1", 7, 0xFEDC_BA98_7654_3210, 3_600)
+HEADERS = (("trace", b"\x01\x02"), ("none", None))
+
+
+def a_record_batch(*records: bytes) -> RecordBatch:
+    offsets = np.cumsum([0, *map(len, records)], dtype=np.int64)
+    return RecordBatch(offsets, np.frombuffer(b"".join(records), dtype=np.uint8))
+
+
+ROWS = Rows(a_record_batch(b"first", b"second"))
+WHOLE_ROWS = Rows(
+    a_record_batch(b"first", b"", b"third"),
+    a_record_batch(b"key", b"", b""),
+    np.array([False, True, False]),
+    a_record_batch(encode_headers(HEADERS), b"", b""),
+)
 ASKED = RepairRequest(
     requester=SENDER,
     view_tag=VIEW_TAG,
@@ -165,6 +184,10 @@ def a_burst(records: list[bytes]) -> bytes:
     return bytes(MAKER.message(pack_records(records), SEQ, TIMESTAMP).data)
 
 
+def a_burst_of_rows(rows: Rows, label: bytes = b"") -> bytes:
+    return bytes(MAKER.message(pack_rows(rows, label), SEQ, TIMESTAMP).data)
+
+
 def a_control(message: ControlMessage) -> bytes:
     kind, body = encode_control(message)
     return MAKER.single(kind, 0, 0, body)
@@ -189,6 +212,10 @@ ENCODED: dict[str, Callable[[], bytes]] = {
     "data-single": lambda: a_burst(ONE),
     "data-multi-frame": lambda: a_burst(THREE_FRAMES),
     "data-padded": lambda: a_burst(PADDED),
+    "data-labelled": lambda: a_burst_of_rows(ROWS, encode_label(LABEL)),
+    "data-keyed": lambda: a_burst_of_rows(replace(WHOLE_ROWS, headers=None)),
+    "data-headed": lambda: a_burst_of_rows(replace(WHOLE_ROWS, keys=None, nulls=None)),
+    "data-keyed-headed-labelled": lambda: a_burst_of_rows(WHOLE_ROWS, encode_label(LABEL)),
     "keep-alive": a_keepalive,
     "request": lambda: a_control(ASKED),
     "request-timed": lambda: a_control(TIMED),
@@ -238,6 +265,34 @@ def test_the_data_on_file_is_read_as_the_message_it_was(name: str, records: list
     (message,) = messages(runs)
     assert (message.source, message.seq, message.timestamp) == (SENDER, SEQ + frames - 1, TIMESTAMP + frames - 1)
     assert message.records() == records
+
+
+@pytest.mark.parametrize(
+    ("name", "keyed", "headed", "label"),
+    [
+        ("data-keyed", True, False, None),
+        ("data-headed", False, True, None),
+        ("data-keyed-headed-labelled", True, True, LABEL),
+    ],
+)
+def test_the_rows_on_file_are_read_with_all_they_have(
+    name: str, keyed: bool, headed: bool, label: Label | None
+) -> None:
+    (message,) = messages([run for run in parsed_golden(name) if isinstance(run, Run)])
+    rows = message.rows()
+    assert rows is not None
+    assert (rows.values.to_list(), message.label()) == ([b"first", b"", b"third"], label)
+    assert (rows.keys is not None, rows.headers is not None) == (keyed, headed)
+    if rows.keys is not None:
+        assert rows.nulls is not None
+        assert (rows.keys.to_list(), rows.nulls.tolist()) == ([b"key", b"", b""], [False, True, False])
+    if rows.headers is not None:
+        assert list(map(decode_headers, rows.headers.to_list())) == [HEADERS, (), ()]
+
+
+def test_the_staged_rows_on_file_are_read() -> None:
+    (message,) = messages([run for run in parsed_golden("data-labelled") if isinstance(run, Run)])
+    assert (message.records(), message.label()) == ([b"first", b"second"], LABEL)
 
 
 def test_a_message_of_many_frames_is_padded_to_equal_ones_and_a_shorter_one_is_not() -> None:

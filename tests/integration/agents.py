@@ -11,10 +11,12 @@ from typing import Any
 import intergroup_core as ig
 from intergroup_core.client.channel import Kind
 from intergroup_core.client.connection import Connection
+from intergroup_core.ids import Service
 from intergroup_core.log.manifest import read_manifest
 from intergroup_core.log.reader import LogReader
 from intergroup_core.log.verification import verify
 from intergroup_core.runtime.disk import FileDisk
+from intergroup_core.runtime.stream_store import StreamStore
 from tests.integration.groups import PATIENCE_SECONDS, loopback
 
 QUICK = loopback(membership={"bootstrap_wait_ms": 250, "linger_ms": 60})
@@ -60,7 +62,10 @@ def until(holds: Callable[[], bool], otherwise: Callable[[], object] = lambda: "
     raise AssertionError(f"not in time: {otherwise()}")
 
 
-def logs_of(home: Path) -> list[Path]:
+def logs_of(home: Path, group: str | None = None) -> list[Path]:
+    """The logs of a site, or what it has of one group, the oldest first."""
+    if group is not None:
+        return [Path(disk.where) for disk in StreamStore(home / "logs").parts(group, Service.RTO)]
     return sorted(manifest.parent for manifest in (home / "logs").rglob("manifest"))
 
 

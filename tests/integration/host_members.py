@@ -20,7 +20,10 @@ from tests.integration.hosts import Hosts
 from tests.integration.processes import INTERGROUP
 from tests.integration.sites import stop_agent
 
-ON_HOSTS = loopback(network={"interface": "e0"}, membership={"bootstrap_wait_ms": 250, "linger_ms": 60})
+# Tests on hosts go on for minutes in which some say nothing, and are to be senders all the same.
+ON_HOSTS = loopback(
+    network={"interface": "e0"}, membership={"bootstrap_wait_ms": 250, "linger_ms": 60, "silence_ms": 600_000}
+)
 
 
 @contextmanager

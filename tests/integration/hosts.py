@@ -8,10 +8,12 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+import pytest
+
 from intergroup_core.benchmarks.testbed import SUBNET, hosts_on_a_bridge, inside
 
 _NFT = shutil.which("nft", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
-WITHOUT_FILTER = None if _NFT else "only a packet filter tells a group's traffic from other: `apt-get install nftables`"
+WITHOUT_FILTER = None if _NFT else "only a packet filter parts hosts by sides or by group: `apt-get install nftables`"
 _TABLE = """
 table ip partition {{
   chain in {{
@@ -36,7 +38,8 @@ class Hosts:
         """Hosts on different sides hear nothing of each other; or nothing of a group, whose agents have these addresses
         and ports."""
         if _NFT is None:
-            assert only_group is None, WITHOUT_FILTER
+            if only_group is not None or any(len(side) > 1 for side in sides[1:]):
+                pytest.skip(str(WITHOUT_FILTER))
             for number in (number for side in sides[1:] for number in side):
                 self._set_port(number, "down")
             return

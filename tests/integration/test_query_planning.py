@@ -337,7 +337,7 @@ def test_in_rso_a_query_begins_where_it_is_told_though_somebody_who_sent_before_
         other.send_many(numbered(5, 10), "delivered")
         with a_query(there.home("b"), group, delivery="rso", startingOffsets=starting) as query:
             one.send_many(numbered(10, 15), "delivered")
-            # What was sent before is in logs of the service by which the senders' sites receive.
-            before = numbered(0, 10) if (starting, service) == ("earliest", "rso") else []
+            # What was sent before is in logs of the service by which the senders' sites receive, and either will do.
+            before = numbered(0, 10) if starting == "earliest" else []
             wanted = [*before, *numbered(10, 15)]
             assert sorted(query.values(len(wanted)), key=int) == wanted

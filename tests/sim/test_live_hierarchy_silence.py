@@ -139,7 +139,7 @@ def lag_s(cluster: LiveCluster, seat: int) -> float:
 
 
 def test_a_sender_that_hears_nothing_of_the_hierarchy_goes_by_reports_again(a_live_cluster: MakeLive) -> None:
-    workload = Workload(rate=200, size=1_000, duty=1.0)
+    workload = Workload(rate=80, size=1_000, duty=1.0)
     settings = {"hierarchy": True, "config": reporting(2), "workload": workload}
     cluster = with_silent_receivers(a_live_cluster(seats=SENDERS + RECEIVERS, **settings))
     cluster[0].control.crash()  # type: ignore[union-attr]

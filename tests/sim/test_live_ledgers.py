@@ -13,16 +13,21 @@ import pytest
 from intergroup_core.agent.held import Held
 from intergroup_core.effects import Deliver, Effect, Gap, Install
 from intergroup_core.errors import LocalProtocolError, NoQuorum
-from intergroup_core.ids import MemberId, Service
+from intergroup_core.ids import MemberId, Service, Timestamp
+from intergroup_core.sim.cluster import SECOND
 from intergroup_core.sim.fuzz import live_scenario
+from intergroup_core.sim.live_cluster import LiveCluster, Seat
 from intergroup_core.sim.live_member import LiveMember
 from intergroup_core.sim.member import SimMember
 from intergroup_core.sim.outcome import play
+from intergroup_core.transaction.holders import Holder
+from intergroup_core.transaction.ledger import Ledger
 from intergroup_core.wire.statements import Holding
 
 SEEDS = range(300, 312)
 HELD_SEEDS = range(300, 308)
 DAY = 86_400
+LONG_AGO = 1_000
 
 
 def play_with_holders(monkeypatch: pytest.MonkeyPatch, seed: int) -> list[LiveMember]:
@@ -109,3 +114,37 @@ def test_nobody_says_that_it_holds_what_it_did_not_deliver(monkeypatch: pytest.M
             claims += 1
             assert {seq for seq in sent[source] if first <= seq <= last} <= log.has[source]
     assert claims
+
+
+def remembering(site: int, said: int) -> bytes:
+    ledger = Ledger()
+    ledger.holders.say(Holder(site, f"s{site}", True, Timestamp(said), DAY, Timestamp(said)))
+    return ledger.to_bytes()
+
+
+def test_who_begins_a_group_anew_tells_receivers_what_it_remembers() -> None:
+    seats = [Seat(name="s0", busy=0.0), Seat(name="r1", sender=False)]
+    cluster = LiveCluster(seed=1, seats=seats)
+    cluster.ledgers = {"s0": remembering(7, LONG_AGO), "r1": remembering(8, LONG_AGO)}
+    cluster.run_for(3 * SECOND)
+    sender, receiver = cluster[0].endpoint.ledger, cluster[1].endpoint.ledger
+    assert [word.site for word in sender.holders] == [7]
+    assert receiver.to_bytes() == sender.to_bytes()
+    assert receiver.unstated, "what it remembers besides is not for others to guess"
+
+
+def test_a_site_says_since_when_it_holds_the_log_and_a_break_ends_that() -> None:
+    cluster = LiveCluster(seed=1, seats=[Seat(name="s0", busy=0.0), Seat(name="s1", busy=0.0)])
+    cluster.run_for(3 * SECOND)
+
+    def word(*, holds: bool) -> Holder:
+        assert cluster[0].declare(Holding(7, "s0", holds, DAY))
+        cluster.run_for(SECOND)
+        found = cluster[1].endpoint.ledger.holders.word_on(7)
+        assert found is not None
+        return found
+
+    first, again = word(holds=True), word(holds=True)
+    assert again.said > first.said == again.since
+    word(holds=False)
+    assert word(holds=True).since > again.said

@@ -16,13 +16,13 @@ from tests.integration.agents import until
 from tests.integration.hosts import Hosts
 from tests.integration.sites import Sites
 from tests.spark.drivers import ROOT, descendants, spark_environment
+from tests.spark.home import QUICK_JVM
 
 SPARK_CLASS = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
 SUBNET = "10.77.0"
 PORT = 7077
 DRIVER, *WORKERS = range(3)
 """Numbers of hosts; the master is with the driver."""
-SMALL_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def address(host: int) -> str:
@@ -46,7 +46,6 @@ class Daemons:
             command = f"mount -t tmpfs none {shlex.quote(str(hidden))} && exec {command}"
         environment = spark_environment(self._there.home(host)) | {
             "SPARK_LOCAL_IP": address(host),
-            "SPARK_DAEMON_JAVA_OPTS": SMALL_JVM,
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_WORKER_DIR": str(self._directory / f"work-{host}"),
         }
@@ -95,6 +94,6 @@ def cluster_settings(host: str) -> dict[str, str]:
         "spark.driver.host": host,
         "spark.driver.bindAddress": host,
         "spark.executor.memory": "512m",
-        "spark.executor.extraJavaOptions": SMALL_JVM,
+        "spark.executor.extraJavaOptions": QUICK_JVM,
         "spark.executorEnv.PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "connector")]),
     }

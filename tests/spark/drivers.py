@@ -21,6 +21,7 @@ from intergroup_core.runtime.home import HOME_VARIABLE
 from tests.spark.query import CONFIG
 
 QUERY = str(Path(__file__).with_name("query.py"))
+PIPELINE = str(Path(__file__).with_name("pipeline.py"))
 ROOT = Path(__file__).parents[2]
 SPARK_SECONDS = 90.0
 """A driver that needs longer for its next step has failed; most of it is the start of a JVM on a busy machine."""
@@ -62,6 +63,8 @@ class Job:
     """Whether it is to end with an error, which is then said; another may go on from its checkpoint."""
     last: str | None = None
     """The value with which it ends, if it does."""
+    sink: Mapping[str, str] | None = None
+    """Of the group it writes to, if it does that."""
 
     def __post_init__(self) -> None:
         self.batches.mkdir(parents=True, exist_ok=True)
@@ -70,8 +73,14 @@ class Job:
     def batches(self) -> Path:
         return self.directory / "batches"
 
+    @property
+    def program(self) -> str:
+        return QUERY if self.sink is None else PIPELINE
+
     def told(self, trigger: Mapping[str, Any], also: Sequence[Job] = ()) -> Row:
         return {
+            "source": dict(self.options),
+            "sink": dict(self.sink or {}),
             "master": self.master,
             "options": dict(self.options),
             "config": dict(self.config),
@@ -109,7 +118,7 @@ class Driver:
         trigger = {"availableNow": True} if available_now else {"processingTime": "0 seconds"}
         self._errors = (job.directory / "errors").open("ab")
         self._process = subprocess.Popen(
-            [*within, sys.executable, QUERY, json.dumps(job.told(trigger, also))],
+            [*within, sys.executable, job.program, json.dumps(job.told(trigger, also))],
             stdout=subprocess.PIPE,
             stderr=self._errors,
             env=spark_environment(home),

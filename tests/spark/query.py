@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from tests.spark.held import GATE, HeldSource
+from tests.spark.home import QUICK_JVM
 
 COLUMNS = ("kind", "sender_id", "seq", "record", "position", "lamport", "view_id", "value", "members")
 """What is the same in every reading of a row."""
@@ -29,8 +30,7 @@ CONFIG = {
     "spark.sql.shuffle.partitions": "2",
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.driver.memory": "512m",
-    # Of a JVM that lives for seconds: nothing is worth compiling twice.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": QUICK_JVM,
 }
 
 LOOK_SECONDS = 0.2

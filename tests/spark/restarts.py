@@ -5,14 +5,10 @@ python -m tests.spark.restarts --first 0 --seeds 20
 
 from __future__ import annotations
 
-import argparse
 import os
-import shutil
 import signal
 import sys
-import tempfile
 import threading
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -21,9 +17,10 @@ from random import Random
 from intergroup_core.client.directories import site_directories
 from intergroup_core.client.lock import SiteLock
 from tests.integration.groups import a_group_name
-from tests.integration.sites import Sites, sites
+from tests.integration.sites import Sites
 from tests.spark.drivers import Driver, Job, Row
-from tests.spark.numbered import LAST, Numbered, numbered, read_all
+from tests.spark.numbered import LAST, Numbered, numbered, read_all, up_to_last
+from tests.spark.seeds import play_seeds
 
 MOST_BATCHES = 3
 """That a run writes before something is killed."""
@@ -46,6 +43,7 @@ def kill_agent(home: Path) -> None:
 
 def check_rows(rows: Sequence[Row], group: str, home: Path, senders: Sequence[Numbered], *, earliest: bool) -> int:
     """Hold rows of a query to what was sent, and to what one sees who reads by himself; how many views there were."""
+    rows = up_to_last(rows)
     found = [row["value"] for row in rows if row["kind"] == "data"]
     assert len(found) == len(set(found)), [value for value in found if found.count(value) > 1]
     everything = read_all(group, home)
@@ -56,7 +54,7 @@ def check_rows(rows: Sequence[Row], group: str, home: Path, senders: Sequence[Nu
     assert not [row for row in rows if row["kind"] == "gap"]
     if earliest:
         assert found == alone, set(alone) - set(found)
-    assert list(rows) == everything[-len(rows) :]
+    assert rows == everything[-len(rows) :]
     return sum(row["kind"] == "view" for row in rows)
 
 
@@ -137,22 +135,12 @@ class Restarts:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Kill streaming queries and what they use.")
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--seeds", type=int, default=20)
-    chosen = parser.parse_args(arguments)
-    with sites() as there:
-        for seed in range(chosen.first, chosen.first + chosen.seeds):
-            started = time.monotonic()
-            directory = Path(tempfile.mkdtemp(prefix="ig-query-"))
-            try:
-                found = Restarts(there, directory / "query", seed).run()
-            except BaseException:
-                print(f"seed {seed}: replay with  python -m tests.spark.restarts --first {seed} --seeds 1")
-                raise
-            shutil.rmtree(directory)
-            print(f"seed {seed}: {found}, {time.monotonic() - started:.1f} s", flush=True)
-    return 0
+    return play_seeds(
+        "tests.spark.restarts",
+        "Kill streaming queries and what they use.",
+        lambda there, directory, seed: Restarts(there, directory, seed).run(),
+        arguments,
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The source through Spark Connect: the client names it, and the server finds it by itself."""
+"""Source and sink through Spark Connect: the client names them, and the server finds them by itself."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ def there() -> Iterator[Sites]:
 
 
 @pytest.mark.usefixtures("java")
-def test_a_client_of_spark_connect_reads_by_batch_and_by_stream(there: Sites, tmp_path: Path) -> None:
+def test_a_client_of_spark_connect_reads_and_writes_though_tasks_fail_at_first(there: Sites, tmp_path: Path) -> None:
     group = a_group_name()
     told = {
         "options": {"group": group, "interface": "lo", "startingOffsets": "earliest"},
+        "sink": {"group": a_group_name(), "interface": "lo"},
         "checkpoint": str(tmp_path / "checkpoint"),
     }
     with numbered(group, [there.home("sender")]) as (sender,):
@@ -44,5 +45,7 @@ def test_a_client_of_spark_connect_reads_by_batch_and_by_stream(there: Sites, tm
         )
         assert ended.returncode == 0, ended.stderr[-4_000:]
         wanted = read_all(group, there.home("sender"))
-    history, live = json.loads(ended.stdout.splitlines()[-1])
+    history, live, copied, named_by_query = json.loads(ended.stdout.splitlines()[-1])
     assert history == live == wanted
+    assert [row["value"] for row in copied] == [row["value"] for row in wanted if row["kind"] == "data"]
+    assert named_by_query

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 EXAMPLES = Path(__file__).parents[2] / "spark_examples"
 
-SCRIPTS = ["dashboard", "ledger", "replay", "sensors", "windows"]
+SCRIPTS = ["dashboard", "ledger", "pipeline", "replay", "sensors", "windows"]
 NOTEBOOKS = {"one_order": "one order: ", "replay_of_a_day": "replay of a day: "}
 
 

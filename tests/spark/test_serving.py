@@ -45,19 +45,19 @@ def there() -> Iterator[Sites]:
 class Planned:
     """A group of a sender's site and the planner's, and a slice of ten records in it."""
 
-    def __init__(self, there: Sites, stack: ExitStack) -> None:
+    def __init__(self, there: Sites, stack: ExitStack, service: Service = Service.RTO) -> None:
         self.group = a_group_name()
         self.home = there.home("planner")
         (self.sender,) = stack.enter_context(numbered(self.group, [there.home("sender")]))
         self.client = stack.enter_context(
-            PlanningClient(self.group, Service.RTO, loopback(), self.home, timeout=PATIENCE_SECONDS)
+            PlanningClient(self.group, service, loopback(), self.home, timeout=PATIENCE_SECONDS)
         )
         start = self.head()
         self.records = [f"{self.sender.name}:{number}" for number in range(10)]
         self.sender.send(self.records)
         until(lambda: self.head() != start)
-        reader = StreamReader(StreamStore(self.client.logs).parts(self.group, Service.RTO))
-        slicer = Slicer(self.group, Service.RTO, self.client.keepers(PATIENCE_SECONDS), SliceSizes())
+        reader = StreamReader(StreamStore(self.client.logs).parts(self.group, service))
+        slicer = Slicer(self.group, service, self.client.keepers(PATIENCE_SECONDS), SliceSizes())
         (self.slice,) = slicer.slices(reader, start, self.head())
 
     def head(self) -> Cut:
@@ -104,6 +104,23 @@ def test_an_executor_that_joins_has_what_came_before_it_from_others(
 ) -> None:
     monkeypatch.setenv("INTERGROUP_HOME", str(there.home("executor")))
     assert read(elsewhere(planned.slice), "join", PATIENCE_SECONDS) == planned.records
+
+
+def test_a_slice_of_rso_is_read_from_the_log_of_rto_of_the_executors_site_or_fetched_from_there(
+    there: Sites, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ExitStack() as stack:
+        planned = Planned(there, stack, Service.RSO)
+        _, other = planned.slice.holders
+        assert read(dataclasses.replace(elsewhere(planned.slice), holders=(other,))) == planned.records
+        monkeypatch.setenv("INTERGROUP_HOME", str(there.home("sender")))
+        assert read(dataclasses.replace(elsewhere(planned.slice), holders=()), "join") == planned.records
+        described = planned.slice.described
+        (chain,) = described.sources.values()
+        sources = dict.fromkeys(described.sources, dataclasses.replace(chain, digest=1))
+        wanted = dataclasses.replace(planned.slice, described=dataclasses.replace(described, sources=sources))
+        with pytest.raises(RangeUnavailable):
+            read(elsewhere(wanted), "join", 0.1)
 
 
 def test_a_log_that_holds_something_else_is_not_used(planned: Planned) -> None:

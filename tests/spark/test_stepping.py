@@ -75,8 +75,8 @@ def test_when_everybody_is_gone_a_batch_is_planned_again_from_the_logs_here(ther
         stop_agent(there.home(each))
     with stepping(group, there.home("q"), end) as query:
         assert query.rows(start, end) == rows
-        assert query.reader.latestOffset(end, ReadAllAvailable()) == end
-        assert query.available_now() == []
+        # That the sender has left may be in the log, or the reader's site had left before.
+        assert values(query.available_now()) == []
 
 
 def test_when_everybody_is_gone_a_new_query_reads_what_is_kept(there: Sites) -> None:
@@ -159,7 +159,10 @@ def test_a_reader_may_want_so_many_sites_to_have_its_rows(there: Sites, delivery
             sent = send(senders[0])
             assert values(query.until_has(sent[-1])) == sent
             sent = send(senders[1])
-            assert values(query.available_now()) == sent
+            found = values(query.available_now())
+            if delivery == "rso" and found != sent:  # there no time says up to where others have everything
+                found += values(query.until_has(sent[-1]))
+            assert found == sent
         with stepping(group, there.home("q"), query.offset, readLevel="k:3", **options) as query:
             assert values(query.available_now()) == []  # it is in the group now
             send(senders[0])

@@ -34,7 +34,7 @@ STOREYS: tuple[frozenset[str], ...] = (
 )
 HEIGHT = {part: height for height, storey in enumerate(STOREYS) for part in storey}
 PURE = frozenset(part for part, height in HEIGHT.items() if height <= HEIGHT["site"])
-CONNECTOR_MAY_IMPORT = frozenset({"connector", "client", "log", "wire", "effects", "base", "surface"})
+CONNECTOR_MAY_IMPORT = frozenset({"connector", "client", "transaction", "log", "wire", "effects", "base", "surface"})
 # Logs at rest are read where they lie, without an agent.
 CONNECTOR_READS_WITH = frozenset({"intergroup_core.runtime.disk", "intergroup_core.runtime.stream_store"})
 
@@ -49,7 +49,7 @@ PURE_MODULES = frozenset(
 """All that the pure part may import from outside the project."""
 
 # Arrow batches are what readers of a log want; Arrow's own files and sockets stay with the edge.
-ARROW_MODULES = frozenset({"intergroup_core.log.arrow"})
+ARROW_MODULES = frozenset({"intergroup_core.log.arrow", "intergroup_core.log.data_batch"})
 
 IMPURE_USES = frozenset(
     "datetime.datetime.now datetime.datetime.utcnow datetime.datetime.today datetime.date.today "

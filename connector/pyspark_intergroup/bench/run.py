@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import statistics
+import sys
 import tempfile
 import threading
 import time
@@ -23,8 +24,10 @@ from intergroup_core.config import Config
 from intergroup_core.errors import AgentUnavailable
 from intergroup_core.log.arrow import COLUMNS
 from pyspark_intergroup import register
+from pyspark_intergroup.bench.discard import DiscardSink
 from pyspark_intergroup.bench.figure import PATIENCE_S, Figure
 from pyspark_intergroup.bench.idle import idle_figures, send_the_time
+from pyspark_intergroup.bench.profile import DIRECTORY, ProfiledSource, spent
 from pyspark_intergroup.bench.ready import ReadySource
 from pyspark_intergroup.options import ReadOptions
 from pyspark_intergroup.planner import Planner
@@ -44,7 +47,7 @@ class Bench:
 
     def __init__(self, spark: SparkSession, directory: Path, *, batches: int, rows: int, progress: Progress) -> None:
         self._spark = spark
-        self._directory = directory
+        self.directory = directory
         self.home = directory / "site"
         self._batches, self._rows = batches, rows
         self.progress = progress
@@ -78,13 +81,29 @@ class Bench:
         files = self._rate(self._parquet(group, columns))
         self.progress(f"{said}: the group{', cold' if cold else ''}")
         if cold:
-            forget_pages(self._directory)
+            forget_pages(self.directory)
         ours = self._rate(self.source(group, maxRowsPerTrigger=str(self._rows), minPartitions=str(TASKS), **options))
         name = f"{said}, {'cold' if cold else 'warm'}"
         return [
             Figure(name=f"{name}, of ready batches", value=ours, unit="rows/s", beside=ready),
             Figure(name=f"{name}, of parquet files", value=ours, unit="rows/s", beside=files),
         ]
+
+    def profile(self, group: str, columns: tuple[str, ...]) -> list[Figure]:
+        """Where the time of a task goes that reads the group."""
+        said = "value" if columns == ("value",) else "all columns"
+        self.progress(f"{said}: where the time goes")
+        notes = Path(os.environ[DIRECTORY])
+        options = {"columns": ",".join(columns), "startingOffsets": "earliest", "kinds": "data"}
+        rows = self.source(
+            group,
+            source="intergroup-profiled",
+            maxRowsPerTrigger=str(self._rows),
+            minPartitions=str(TASKS),
+            **options,
+        )
+        self._rate(rows)
+        return spent(notes, said)
 
     def empty_batch(self, group: str) -> Figure:
         """Milliseconds of a batch with next to nothing in it."""
@@ -136,23 +155,26 @@ class Bench:
             reads=False,
         )
 
-    def source(self, group: str, **options: str) -> DataFrame:
-        reader = self._spark.readStream.format("intergroup").option("group", group).option("interface", "lo")
+    def source(self, group: str, *, source: str = "intergroup", **options: str) -> DataFrame:
+        reader = self._spark.readStream.format(source).option("group", group).option("interface", "lo")
         for name, value in options.items():
             reader = reader.option(name, value)
         return reader.load()
 
     def ready(self, group: str, columns: tuple[str, ...], rows: int | None = None) -> DataFrame:
-        file = self._directory / f"ready-{len(columns)}-{rows}.arrow"
+        file = self.directory / f"ready-{len(columns)}-{rows}.arrow"
         wanted = rows or self._rows // TASKS
         if not file.exists():
-            _store(file, self._some_rows(group, columns, wanted), wanted)
-        schema = default_schema(columns)
+            store(file, self._some_rows(group, columns, wanted), wanted)
+        return self.ready_in(file, columns, 1 if rows == 1 else TASKS)
+
+    def ready_in(self, file: Path, columns: tuple[str, ...], tasks: int) -> DataFrame:
+        """The rows of a file, in each task of each batch."""
         return (
             self._spark.readStream.format("intergroup-ready")
             .option("file", str(file))
-            .option("fields", schema.json())
-            .option("tasks", str(1 if rows == 1 else TASKS))
+            .option("fields", default_schema(columns).json())
+            .option("tasks", str(tasks))
             .option("batches", str(self._batches))
             .load()
         )
@@ -174,7 +196,7 @@ class Bench:
             planner.close()
 
     def _parquet(self, group: str, columns: tuple[str, ...]) -> DataFrame:
-        path = str(self._directory / f"parquet-{len(columns)}")
+        path = str(self.directory / f"parquet-{len(columns)}")
         if not Path(path).exists():
             history = self._spark.read.format("intergroup").option("group", group).option("interface", "lo")
             rows = history.option("columns", ",".join(columns)).option("kinds", "data").load()
@@ -183,8 +205,11 @@ class Bench:
         return reader.option("maxFilesPerTrigger", TASKS).parquet(path)
 
     def _rate(self, rows: DataFrame) -> float:
+        return self.rate(rows.writeStream.format("noop"))
+
+    def rate(self, writer: Any) -> float:
         """Rows a second once it is warm."""
-        taken = [each["durationMs"]["triggerExecution"] for each in self._batches_of(rows)]
+        taken = [each["durationMs"]["triggerExecution"] for each in self._batches_of(writer)]
         if len(taken) <= SKIPPED:
             raise AgentUnavailable("the query of the benchmark had too few batches; see what Spark says")
         return float(self._rows / (statistics.median(taken[SKIPPED:]) / 1_000))
@@ -192,11 +217,14 @@ class Bench:
     def _durations(self, rows: DataFrame) -> float:
         """Milliseconds of what a source has a part in, in the middle."""
         parts = ("latestOffset", "getBatch", "queryPlanning", "addBatch")
-        taken = [sum(each["durationMs"].get(part, 0) for part in parts) for each in self._batches_of(rows)]
+        taken = [
+            sum(each["durationMs"].get(part, 0) for part in parts)
+            for each in self._batches_of(rows.writeStream.format("noop"))
+        ]
         return float(statistics.median(taken[SKIPPED:]))
 
-    def _batches_of(self, rows: DataFrame) -> list[dict[str, Any]]:
-        query = self.started(rows.writeStream.format("noop").trigger(availableNow=True))
+    def _batches_of(self, writer: Any) -> list[dict[str, Any]]:
+        query = self.started(writer.trigger(availableNow=True))
         if not query.awaitTermination(round(PATIENCE_S)):
             query.stop()
         return [each for each in query.recentProgress if each["numInputRows"] or each["durationMs"].get("addBatch")]
@@ -204,14 +232,14 @@ class Bench:
     def started(self, writer: Any) -> StreamingQuery:
         self._serial += 1
         query: StreamingQuery = writer.option(
-            "checkpointLocation", str(self._directory / f"checkpoint-{self._serial}")
+            "checkpointLocation", str(self.directory / f"checkpoint-{self._serial}")
         ).start()
         return query
 
 
 def run_spark(*, batches: int, rows: int, cold: bool, idle_s: float, progress: Progress) -> list[Figure]:
     """All figures; everything is made in a temporary directory and removed."""
-    with _session() as (spark, directory):
+    with bench_session() as (spark, directory):
         bench = Bench(spark, directory, batches=batches, rows=rows, progress=progress)
         progress("sending")
         bench.fill("bench", messages=batches * 10, records=rows // 10)
@@ -229,12 +257,28 @@ def run_spark(*, batches: int, rows: int, cold: bool, idle_s: float, progress: P
     return figures
 
 
+def run_profile(*, batches: int, rows: int, progress: Progress) -> list[Figure]:
+    """Where the Python workers of tasks spend their time, by function."""
+    with tempfile.TemporaryDirectory(prefix="ig-") as notes:
+        os.environ[DIRECTORY] = notes
+        try:
+            with bench_session() as (spark, directory):
+                bench = Bench(spark, directory, batches=batches, rows=rows, progress=progress)
+                progress("sending")
+                bench.fill("bench", messages=batches * 10, records=rows // 10)
+                bench.warm_up("bench")
+                return [figure for columns in (("value",), COLUMNS) for figure in bench.profile("bench", columns)]
+        finally:
+            del os.environ[DIRECTORY]
+
+
 @contextmanager
-def _session() -> Iterator[tuple[SparkSession, Path]]:
+def bench_session() -> Iterator[tuple[SparkSession, Path]]:
     with tempfile.TemporaryDirectory(prefix="ig-") as made:
         directory = Path(made)
         before = os.environ.get("INTERGROUP_HOME")
         os.environ["INTERGROUP_HOME"] = str(directory / "site")
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         spark = (
             SparkSession.builder.master("local[2]")
             .appName("intergroup bench")
@@ -248,6 +292,8 @@ def _session() -> Iterator[tuple[SparkSession, Path]]:
             spark.sparkContext.setLogLevel("ERROR")
             register(spark)
             spark.dataSource.register(ReadySource)
+            spark.dataSource.register(DiscardSink)
+            spark.dataSource.register(ProfiledSource)
             yield spark, directory
         finally:
             spark.stop()
@@ -277,7 +323,7 @@ def forget_pages(directory: Path) -> None:
             os.close(opened)
 
 
-def _store(file: Path, batches: Iterator[pa.RecordBatch], rows: int) -> None:
+def store(file: Path, batches: Iterator[pa.RecordBatch], rows: int) -> None:
     """So many rows in a file."""
     writer: pa.ipc.RecordBatchFileWriter | None = None
     for batch in batches:

@@ -50,7 +50,7 @@ def test_records_are_delivered_once_they_came_back_and_are_kept() -> None:
         assert not waiting.done()
         sender.comes_back(a_chunk(b"another's", source=B, seq=1), own(1, b"one", b"two"))
         await waiting
-        assert sender.sending.place_of(first) == ((A, 1, 1), 1_001)
+        assert sender.sending.place_of(first) == ((A, 1, 1), 1_001, 1_001)
 
     asyncio.run(scenario())
 
@@ -74,7 +74,7 @@ def test_what_was_lost_with_an_incarnation_is_not_delivered_also_for_who_asks_la
         again = await sender.sending.send([b"again"])
         sender.comes_back(a_chunk(b"again", source=B, seq=1, timestamp=2_000))
         await sender.sending.delivered(again)
-        assert sender.sending.place_of(again) == ((B, 1, 1), 2_000)
+        assert sender.sending.place_of(again) == ((B, 1, 1), 2_000, 2_000)
 
     asyncio.run(scenario())
 

@@ -51,6 +51,13 @@ def test_what_lies_before_a_gap_does_not_make_what_follows_whole() -> None:
     assert log.within([(A, 1, 5)]) == ((A, 5, 5),)
 
 
+def test_what_was_skipped_and_fetched_since_makes_it_whole() -> None:
+    log = held(chunk(A, 1), a_gap(), chunk(A, 5))
+    log.older = [{A: (2, 4)}]
+    assert log.within([(A, 2, 5)]) == ((A, 2, 5),)
+    assert log.within([(A, 1, 5)]) == ((A, 2, 5),)
+
+
 def test_what_a_sender_sent_on_the_other_side_of_a_partition_is_not_held() -> None:
     meeting = replace(an_install(A, B), transitional=(A,), branches=("the other side",))
     log = held(chunk(A, 1), chunk(B, 1), chunk(B, 2), meeting, chunk(A, 2), chunk(B, 9))
@@ -203,3 +210,12 @@ def test_questions_that_wait_are_bounded_and_end_with_the_log() -> None:
     site.ended(GROUP, log)
     site.asked(query, heard.append)
     assert len(heard) == MAX_PENDING
+
+
+def test_a_site_that_has_not_stated_what_it_remembers_holds_nothing() -> None:
+    log = held(an_install(A, B), chunk(A, 1))
+    unstated = True
+    log.withheld = lambda: unstated
+    assert log.within([(A, 1, 1)]) == ()
+    unstated = False
+    assert log.within([(A, 1, 1)]) == ((A, 1, 1),)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 
 from intergroup_core.api.events import Batch, BatchEvent, Departed, Gap, Message, Peer, ViewChange, time_of
 from intergroup_core.api.stream import Stream
+from intergroup_core.cli.rows import json_line
 from intergroup_core.effects import Departure, Install
 from intergroup_core.effects import Gap as GapEffect
 from intergroup_core.ids import MemberId, Service, Timestamp, View, ViewId, timestamp_at
 from intergroup_core.wire.chunk import Chunk
+from intergroup_core.wire.headers import encode_headers
+from intergroup_core.wire.labels import encode_label
 from intergroup_core.wire.run import Run
-from tests.builders import START, A, B, C, a_message, parsed
+from tests.builders import START, A, B, C, a_message, laid_out, parsed
+from tests.log_builders import a_label, chunk_of
 
 ANNA, BERT, CARL = Peer("anna", f"{A:016x}"), Peer("bert", f"{B:016x}"), Peer("carl", f"{C:016x}")
 
@@ -77,6 +82,20 @@ def test_each_record_is_a_message_with_the_name_of_its_sender_and_its_view() -> 
         ("data", "prices", view.view_id, START + 3)
     }
     assert {(m.key, m.headers, m.sent_timestamp) for m in found} == {(None, (), time_of(START + 3))}
+
+
+def test_a_record_has_its_key_its_headers_and_its_transaction() -> None:
+    headers = encode_headers([("trace", b"7")])
+    payload = laid_out([b"x", b"y"], keys=[b"k", None], headers=[headers, b""], label=encode_label(a_label("query", 5)))
+    event = one(a_stream(), chunk_of(a_message(payload=payload)))
+    assert isinstance(event, Batch)
+    assert (event.values(), event.keys(), event.txn) == ([b"x", b"y"], [b"k", None], "query/5")
+    assert [(m.value, m.key, m.headers, m.txn) for m in event.messages()] == [
+        (b"x", b"k", (("trace", b"7"),), "query/5"),
+        (b"y", None, (), "query/5"),
+    ]
+    shown = json.loads(json_line(event.messages()[0]))
+    assert (shown["key"], shown["headers"], shown["txn"]) == ("k", [{"key": "trace", "value": "7"}], "query/5")
 
 
 def test_a_batch_has_the_records_end_to_end() -> None:

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from intergroup_core.errors import ConfigError, DataLost, DivergedBranches, LogDamaged, RangeUnavailable
-from intergroup_core.ids import COUNTER_BITS, EPOCH_US, Service
+from intergroup_core.ids import COUNTER_BITS, EPOCH_US, Service, format_member
 from intergroup_core.log.cut import OrderCut
 from intergroup_core.log.cut_codec import cut_text
 from intergroup_core.log.entry_maker import Delivered
@@ -19,7 +19,7 @@ from intergroup_core.log.writer import open_log
 from intergroup_core.runtime.disk import FileDisk
 from pyspark_intergroup.slice import LogSlice, LostSlice
 from tests.builders import GROUP, START, A, B, C
-from tests.log_builders import a_chunk, a_gap, a_history, an_install, live_rows, messages_alike
+from tests.log_builders import Row, a_chunk, a_gap, a_history, an_install, live_rows, messages_alike
 from tests.unit.connector.replay_logs import a_stored_log, read_options, replayed, rows_in, slices_of
 
 STEP = 10 << COUNTER_BITS
@@ -45,7 +45,12 @@ def moment_iso(number: int) -> str:
 def test_a_log_is_replayed_as_it_was_delivered(tmp_path: Path, seed: int) -> None:
     history = a_history(Random(seed), 60)
     a_stored_log(tmp_path / "log", history)
-    assert replayed(tmp_path, failOnDataLoss="false") == live_rows(history)
+    assert replayed(tmp_path, failOnDataLoss="false", isolation="uncommitted") == live_rows(history)
+    assert replayed(tmp_path, failOnDataLoss="false") == not_staged(history)
+
+
+def not_staged(history: list[Delivered]) -> list[Row]:
+    return [row for row in live_rows(history) if row["txn"] is None]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -54,7 +59,24 @@ def test_however_it_is_cut_into_slices_the_rows_are_the_same(tmp_path: Path, see
     history = a_history(Random(seed), 60)
     a_stored_log(tmp_path / "log", history)
     assert len(slices_of(tmp_path, failOnDataLoss="false", **cut)) > 3
-    assert replayed(tmp_path, failOnDataLoss="false", **cut) == live_rows(history)
+    assert replayed(tmp_path, failOnDataLoss="false", **cut) == not_staged(history)
+
+
+def test_logs_of_rto_are_replayed_by_rso_too_where_they_say_where_their_senders_stood(tmp_path: Path) -> None:
+    first = an_install(A, B, before=((A, 0), (B, 0)))
+    more = [a_chunk(b"of bert %d" % seq, source=B, seq=seq, timestamp=START + seq * STEP + 1) for seq in range(1, 20)]
+    life = sorted([*numbered(1, 20), *more], key=lambda chunk: chunk.first_timestamp)  # type: ignore[union-attr]
+    end = OrderCut(START + 9 * STEP + 1, B, first.view.id)
+    a_stored_log(tmp_path / "a", [first, *life[:18]], log=1)
+    a_stored_log(tmp_path / "b", life[18:], log=2, after=end)
+    rows = replayed(tmp_path, delivery="rso", minPartitions="2")
+    assert sorted(map(str, values(rows))) == sorted(map(str, values(replayed(tmp_path))))
+    for sender in (A, B):
+        seqs = [row["seq"] for row in rows if row["sender_id"] == format_member(sender)]
+        assert seqs == list(range(1, 20))
+    a_stored_log(tmp_path / "silent" / "a", [an_install(A, B), *life])
+    with pytest.raises(ConfigError, match="do not say where their senders stood"):
+        slices_of(tmp_path / "silent", delivery="rso")
 
 
 def test_in_rso_senders_are_slices_and_each_is_in_its_order(tmp_path: Path) -> None:

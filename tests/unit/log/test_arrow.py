@@ -15,11 +15,14 @@ from intergroup_core.log.arrow import COLUMNS, SCHEMA, ArrowRows
 from intergroup_core.log.cut import OrderCut
 from intergroup_core.log.reader import LogReader
 from intergroup_core.sim.disk import SimDisk
-from tests.builders import START, A, B, a_message
+from intergroup_core.wire.headers import encode_headers
+from intergroup_core.wire.labels import encode_label
+from tests.builders import START, A, B, a_message, laid_out
 from tests.log_builders import (
     a_chunk,
     a_gap,
     a_history,
+    a_label,
     a_log,
     an_install,
     chunk_of,
@@ -121,3 +124,42 @@ def test_a_range_that_begins_in_mid_log_knows_view_and_names() -> None:
     whole = rows_of(disk)
     assert rows_of(disk, OrderCut(START + 9, MemberId(B))) == whole[10:]
     assert {row["sender"] for row in whole[10:]} == {"anna", "bert"}
+
+
+def test_staged_messages_that_are_alike_give_what_they_give_one_by_one() -> None:
+    label = encode_label(a_label())
+    payloads = [laid_out([b"%04d" % at, b"x"], label=label) for at in range(7)]
+    together, apart = SimDisk(), SimDisk()
+    frames = [
+        frame
+        for at, payload in enumerate(payloads)
+        for frame in a_message(seq=1 + at, timestamp=START + 1 + at, payload=payload)
+    ]
+    a_log(together).append(chunk_of(frames))
+    log = a_log(apart)
+    for frame in frames:
+        log.append(chunk_of([frame]))
+    assert rows_of(together) == rows_of(apart)
+    assert [(row["value"], row["txn"]) for row in rows_of(apart)][:2] == [(b"0000", "query/0"), (b"x", "query/0")]
+
+
+def test_rows_show_the_transaction_key_and_headers_of_each() -> None:
+    disk = SimDisk()
+    log = a_log(disk)
+    headers = [encode_headers([("a", b"1"), ("b", None)]), b"", b"\xc1"]
+    payloads = [
+        laid_out([b"x", b"y", b"z"], keys=[None, b"", b"k"], headers=headers),
+        laid_out([b"s"], label=encode_label(a_label("query", 1))),
+        laid_out([b"t"], label=encode_label(a_label("other", 9))),
+        laid_out([b"u"]),
+    ]
+    for at, payload in enumerate(payloads):
+        log.append(chunk_of(a_message(seq=1 + at, timestamp=START + 1 + at, payload=payload)))
+    (batch,) = ArrowRows(LogReader(disk), ("value", "key", "headers", "txn")).batches()
+    batch.validate(full=True)
+    assert batch["key"].to_pylist() == [None, b"", b"k", None, None, None]
+    assert batch["txn"].to_pylist() == [None, None, None, "query/1", "other/9", None]
+    assert batch["headers"].to_pylist() == [
+        [{"key": "a", "value": b"1"}, {"key": "b", "value": None}],
+        *[[]] * 5,
+    ]

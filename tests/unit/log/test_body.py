@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import struct
 from random import Random
 
 import pytest
 
+from intergroup_core.config import HEADER_BYTES
 from intergroup_core.effects import Departure
-from intergroup_core.log.body import gap_of, install_of, packed_gap, packed_install, stated_records
+from intergroup_core.log.body import gap_of, install_of, message_flags, packed_gap, packed_install, stated_records
+from intergroup_core.log.entry import EntryFlag
 from intergroup_core.wire.chunk import Chunk
-from tests.builders import START, A, B, C, a_frame
-from tests.log_builders import a_chunk, a_gap, a_history, an_install, chunk_of, messages_alike
+from intergroup_core.wire.labels import encode_label
+from intergroup_core.wire.statements import Holding, encode_statement
+from tests.builders import START, A, B, C, a_frame, a_message, laid_out, packed
+from tests.log_builders import a_chunk, a_gap, a_history, a_label, an_install, chunk_of, messages_alike
 
 
 def test_views_and_gaps_are_read_as_they_were_written() -> None:
@@ -43,3 +48,41 @@ def test_the_count_is_never_less_than_the_records_there_are() -> None:
         if isinstance(delivered, Chunk):
             there = sum(len(message.records()) for message in delivered.messages())
             assert there <= stated_records(delivered) <= delivered.nbytes // 4
+
+
+def of_payloads(*payloads: bytes) -> Chunk:
+    """A message of one frame for each, all frames of one size."""
+    width = max(map(len, payloads)) + 7 & ~7
+    return chunk_of(
+        [
+            a_frame(seq=1 + at, timestamp=START + 1 + at, payload=payload, size=HEADER_BYTES + width)
+            for at, payload in enumerate(payloads)
+        ]
+    )
+
+
+def test_rows_of_every_layout_are_counted() -> None:
+    values, label = [b"a", b"bb", b""], encode_label(a_label())
+    every = [
+        laid_out(values, keys=keys, headers=headers, label=staged)
+        for keys in (None, [b"k"] * 3)
+        for headers in (None, [b""] * 3)
+        for staged in (b"", label)
+    ]
+    assert [stated_records(of_payloads(payload)) for payload in every] == [3] * 8
+    assert stated_records(of_payloads(*every)) == 24
+    unknown = struct.pack("<I", 0x08_000001) + bytes(20)
+    assert stated_records(of_payloads(unknown, every[0], unknown)) == 3
+
+
+def test_entries_are_marked_by_what_is_among_their_messages() -> None:
+    plain, keyed = packed([b"plain"]), laid_out([b"v"], keys=[b"k"])
+    staged = laid_out([b"v"], headers=[b""], label=encode_label(a_label()))
+    says = encode_statement(Holding(7, "here", True, 60))
+    states = says.slice(0, len(says)).tobytes()
+    assert message_flags(of_payloads(plain)) == message_flags(of_payloads(plain, keyed, plain)) == 0
+    assert message_flags(of_payloads(staged)) == message_flags(of_payloads(plain, staged)) == EntryFlag.STAGED
+    assert message_flags(of_payloads(states)) == message_flags(of_payloads(plain, states)) == EntryFlag.STATES
+    assert message_flags(of_payloads(states, plain, staged)) == EntryFlag.STAGED | EntryFlag.STATES
+    assert message_flags(chunk_of([a_frame(payload=b"")])) == 0
+    assert message_flags(chunk_of(a_message(payload=staged, body=8))) == EntryFlag.STAGED

@@ -10,7 +10,7 @@ import pytest
 
 from intergroup_core.errors import LogDamaged, LogFormat
 from intergroup_core.log.digest import checksum
-from intergroup_core.log.entry import Kind, header_at
+from intergroup_core.log.entry import ENTRY_BYTES, Kind, header_at
 from intergroup_core.log.manifest import index_name, read_manifest, segment_name, write_manifest
 from intergroup_core.log.reader import LogReader
 from intergroup_core.log.verification import verify
@@ -81,6 +81,21 @@ def test_appending_goes_on_in_a_new_segment_behind_damage() -> None:
     log.close()
     again = open_log(disk)
     assert [damage.file for damage in again.report.damages] == [f"sim/{FIRST}"]
+    assert len(contents(LogReader(disk), number)) == 1
+
+
+@pytest.mark.parametrize("bit", range(0, 8 * 32, 41))
+def test_a_damaged_view_is_not_in_force_behind_it_and_neither_is_the_one_before(bit: int) -> None:
+    disk, log = a_written_log(2)
+    log.append(an_install(A, B, start=START + 10, seq=2))
+    log.append(a_chunk(b"in it", seq=20, timestamp=START + 11))
+    log.close()
+    disk.flip_bit(FIRST, offsets_of(disk)[3] + ENTRY_BYTES + bit // 8, bit % 8)
+    again = open_log(disk)
+    assert [damage.offset for damage in again.report.damages] == [offsets_of(disk)[3]]
+    number = again.append(a_chunk(b"more", seq=50, timestamp=START + 50))
+    again.close()
+    assert number == 5  # the segment that it begins does not repeat a view
     assert len(contents(LogReader(disk), number)) == 1
 
 

@@ -111,7 +111,7 @@ def test_a_site_does_not_count_for_what_came_before_it() -> None:
     holders = Holders()
     holders.say(a_word(1, START + 5))
     assert holders.at(START + 4) == {}
-    holders.say(a_word(1, START + 9))
+    holders.say(a_word(1, START + 9)._replace(since=Timestamp(START + 5)))
     assert holders.at(START + 5) == {1: "s1"}
     holders.say(a_word(1, START + 10, holds=False))
     holders.say(a_word(1, START + 20))
@@ -123,15 +123,38 @@ def test_a_word_from_the_future_is_not_believed() -> None:
     there.deliver(stated(Holding(2, "two", True, MINUTE), START + 1_000))
     here.deliver(stated(Restated(there.to_bytes()), START + 9))
     here.begin(there.to_bytes(), START + 9)
-    assert here.version == 0
+    assert here.to_bytes() == b""
 
 
-def test_who_was_left_behind_keeps_what_it_knows_until_a_sponsor_tells_it_more() -> None:
+def test_who_is_told_by_a_sponsor_knows_just_that_and_states_what_it_remembers_besides() -> None:
     here, sponsor = Ledger(), Ledger()
     here.deliver(stated(Holding(1, "one", True, MINUTE)))
     sponsor.deliver(stated(Holding(2, "two", True, MINUTE), START + 4))
-    here.outdated = True
-    assert here.holders.at(START + 2) == {1: "one"}
     here.begin(sponsor.to_bytes(), START + 9)
-    assert here.holders.at(START + 9) == {2: "two"}
-    assert not here.outdated
+    assert here.to_bytes() == sponsor.to_bytes()
+    assert here.unstated
+    restated = stated(Restated(here.unstated), START + 10)
+    for ledger in (here, sponsor):
+        ledger.deliver(restated)
+        assert ledger.holders.at(START + 11) == {1: "one", 2: "two"}
+    assert not here.unstated
+
+
+def test_a_sponsor_that_knows_all_leaves_nothing_to_state() -> None:
+    here, sponsor = Ledger(), Ledger()
+    here.deliver(stated(Holding(1, "one", True, MINUTE)))
+    sponsor.learn(here.to_bytes())
+    sponsor.deliver(stated(Holding(2, "two", True, MINUTE), START + 4))
+    here.begin(sponsor.to_bytes(), START + 9)
+    assert not here.unstated
+
+
+def test_since_when_a_site_holds_the_log_is_what_it_says_itself() -> None:
+    knowing, late = Ledger(), Ledger()
+    knowing.deliver(stated(Holding(1, "one", True, MINUTE)))
+    for ledger in (knowing, late):
+        ledger.deliver(stated(Holding(1, "one", True, MINUTE), START + 5))
+        assert ledger.holders.at(START + 4) == {}
+        ledger.deliver(stated(Holding(1, "one", True, MINUTE, START + 1), START + 9))
+        assert ledger.holders.at(START + 4) == {1: "one"}
+    assert knowing.to_bytes() == late.to_bytes()

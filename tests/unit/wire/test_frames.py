@@ -73,6 +73,18 @@ def test_the_senders_own_runs_are_those_its_receivers_parse(size: int, frame_byt
     assert [m.payload.tobytes() for m in messages(emission.runs)] == [bytes(size)]
 
 
+@given(size=st.integers(0, 3_000), frame_bytes=st.sampled_from((128, 256)), data=st.data())
+def test_first_words_are_those_of_the_frames_wherever_a_run_is_made_or_cut(
+    size: int, frame_bytes: int, data: st.DataObject
+) -> None:
+    emission = emitted(a_maker(frame_bytes), Payload(b"", bytes(range(256)) * (size // 256 + 1)))
+    for run in (*emission.runs, *on_the_wire(emission)):
+        start = data.draw(st.integers(0, run.count - 1))
+        part = run.slice(start, data.draw(st.integers(start + 1, run.count)))
+        assert run.first_words.tolist() == run.frames[:, 0].tolist()
+        assert part.first_words.tolist() == part.frames[:, 0].tolist()
+
+
 @pytest.mark.parametrize("size", [0, 1, 60, 72, 73, 400, 540, 541])
 def test_frames_are_laid_out_as_the_format_says(size: int) -> None:
     records = [b"r" * size]

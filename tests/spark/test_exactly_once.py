@@ -1,0 +1,25 @@
+"""From a group into a group: every row that was sent is in one committed batch, once, whatever is killed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.sites import Sites, sites
+from tests.spark.exactly_once import Pipeline
+
+SEEDS = {1: ("driver", "worker"), 2: ("agent", "driver and agent"), 3: ("site", "driver")}
+
+
+@pytest.fixture(scope="module")
+def there() -> Iterator[Sites]:
+    with sites() as made:
+        yield made
+
+
+@pytest.mark.usefixtures("java")
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_was_sent_is_committed_once_whatever_is_killed(there: Sites, tmp_path: Path, seed: int) -> None:
+    Pipeline(there, tmp_path / "query", seed, SEEDS[seed]).run()
