@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from copy import deepcopy
 
+from intergroup_core.ids import COUNTER_BITS
 from intergroup_core.log.body import stated_records
 from intergroup_core.log.cut import Cut, OrderCut
 from intergroup_core.log.entry import Kind
@@ -14,7 +15,7 @@ from intergroup_core.log.stream import StreamReader
 from intergroup_core.transaction.ledger import Ledger
 from intergroup_core.transaction.replay import follow, ledger_at
 from intergroup_core.transaction.transactions import Decision
-from pyspark_intergroup.course import Course, Step, step_of
+from pyspark_intergroup.course import Course, Step, cut_before_time, step_of
 from pyspark_intergroup.transactions import (
     LostTransaction,
     Transaction,
@@ -58,6 +59,36 @@ class Committed:
         if since is None or since > cut.timestamp:
             return cut
         return in_its_view(reader, before(since, 1))
+
+    def whole_from(self, reader: StreamReader, start: OrderCut, stop: OrderCut) -> Cut:
+        """From where on everything that becomes visible is held, in logs whose beginning was let go of.
+
+        Rows of a transaction may have been staged before that, and be gone, though it was decided behind it. To begin
+        there is to begin behind the last of such decisions.
+        """
+        torn = self._last_torn(reader, start, stop)
+        if torn is None:
+            return start
+        lowest = (torn >> COUNTER_BITS) + 1 << COUNTER_BITS
+        return cut_before_time(Course(reader, start, stop), start, stop, lowest, by_time=True)
+
+    def _last_torn(self, reader: StreamReader, start: OrderCut, stop: OrderCut) -> int | None:
+        known = self.ledger(reader, start)
+        if known.transactions.open_since(start.timestamp) is None:
+            return None
+        ledger, torn = deepcopy(known), None
+        for piece in reader.pieces(start, stop):
+            header = piece.entry.header
+            since = ledger.transactions.open_since(header.first_timestamp)
+            if since is None or since > start.timestamp:
+                break
+            if header.kind == Kind.VIEW or (header.kind == Kind.DATA and (header.staged or header.states)):
+                for decision in follow(ledger, piece):
+                    try:
+                        transaction_of(reader, decision)
+                    except TransactionMissing:
+                        torn = int(decision.timestamp)
+        return torn
 
     def lose(self, missing: TransactionMissing, reason: str) -> None:
         """A gap is shown in the place of a transaction from now on."""

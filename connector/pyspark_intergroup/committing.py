@@ -20,14 +20,18 @@ Messages = Sequence[WriterCommitMessage | None]
 
 
 def commit_written(options: WriteOptions, messages: Messages) -> None:
-    """Where a group's part was committed before, by whoever wrote the same, there is nothing left to do."""
+    """Where a group's part was committed before, by whoever wrote the same, it is seen to it that this has come as far
+    as is asked for: the commit may have failed for just that."""
     written = _written(messages)
     transaction = _transaction_of(written)
     staged = _by_group(written)
-    for group, attempt in _send_carried(options, written, transaction).items():
+    carried, done = _send_carried(options, written, transaction)
+    for group, attempt in carried.items():
         staged.setdefault(group, []).append(attempt)
     if transaction is None:
         return
+    for group in done.union(*(each.done for each in written)):
+        staged.setdefault(group, [])
     for group in sorted(staged):
         _commit(options, Senders.client(group, options), transaction, staged[group])
 
@@ -64,15 +68,15 @@ def _commit(
 
 def _send_carried(
     options: WriteOptions, written: Iterable[Written], transaction: Transaction | None
-) -> dict[str, Staged]:
-    """What tasks have handed to the driver, as an attempt of its own."""
+) -> tuple[dict[str, Staged], frozenset[str]]:
+    """What tasks have handed to the driver, as an attempt of its own; and groups that need it no more."""
     sender = GroupSender(options, transaction)
     try:
         for each in written:
             for group, parts in each.carried.items():
                 for rows in parts:
                     sender.send(group, rows)
-        return sender.finish()
+        return sender.finish(), sender.done
     except BaseException:
         sender.give_up()
         raise

@@ -164,7 +164,17 @@ class GroupPlanner:
         while (cut := client.earliest(ASK_SECONDS)) is None and time.monotonic() < deadline:
             if self.head().cut is None:
                 time.sleep(LOOK_SECONDS)  # other sites are found by asking, and may not be up yet
-        return cut if cut is not None else self._beginning()
+        return self._whole_from(cut) if cut is not None else self._beginning()
+
+    def _whole_from(self, cut: Cut) -> Cut:
+        """The same, or behind transactions of which the first rows are kept nowhere."""
+        if self._committed is None or not isinstance(cut, OrderCut):
+            return cut
+        stop = self.latest()
+        begin = self._held_between(cut, stop)
+        if not isinstance(begin, OrderCut) or not isinstance(stop, OrderCut):
+            return cut
+        return self._committed.whole_from(self.logs(), begin, stop)
 
     def _beginning(self) -> Cut:
         if self.service is not Service.UU:

@@ -30,6 +30,10 @@ def header_records(column: pa.Array) -> RecordBatch | None:
     keys, values = pairs.flatten()
     if pairs.null_count or keys.null_count:
         raise ValueMalformed("a row has a header without a key; give it one, or leave it out of headers")
+    try:
+        keys.validate(full=True)
+    except pa.ArrowException as error:  # Spark lets text be any bytes
+        raise ValueMalformed(f"the key of a header is not text: {error!s:.200}") from None
     packed = pc.binary_join_element_wise(
         b"\x92",
         _prefixes(_lengths(keys), _text_prefix),

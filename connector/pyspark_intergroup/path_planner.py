@@ -139,6 +139,8 @@ class PathPlanner:
         assert ending is not None
         start = self._cut(reader, group, service, self._options.starting, first, head)
         stop = self._cut(reader, group, service, ending, first, head)
+        if isinstance(self._options.starting, Earliest):
+            start = plan.whole_from(reader, start, stop)
         try:
             for each in self._checked(group, plan.slices(reader, start, stop)):
                 # Of some parts of `rto` only those before them say where their senders stood.
@@ -213,6 +215,15 @@ class _Plan:
         self._slicer = slicer
         self._committed = committed
         self._fail_on_data_loss = fail_on_data_loss
+
+    def whole_from(self, reader: StreamReader, start: Cut, stop: Cut) -> Cut:
+        """The earliest cut, or one behind transactions of which only the end is in the logs."""
+        if self._committed is None or not isinstance(start, OrderCut) or not isinstance(stop, OrderCut):
+            return start
+        try:
+            return self._committed.whole_from(reader, start, stop)
+        except LogError:  # a hole, of which whoever reads across it is told
+            return start
 
     def slices(self, reader: StreamReader, start: Cut, stop: Cut) -> list[AnySlice]:
         if self._committed is None or not isinstance(start, OrderCut) or not isinstance(stop, OrderCut):

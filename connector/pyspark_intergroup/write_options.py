@@ -19,7 +19,8 @@ SEND_FROM = ("executors", "driver")
 ENCODINGS = ("raw", "arrow", "json")
 ACK_TIMEOUT_S = 30.0
 TRANSACTION_TIMEOUT_S = 3_600
-_SITES = re.compile("k:([1-9][0-9]{0,5})", re.ASCII)
+_SITES = re.compile("k:([1-9][0-9]{0,2})", re.ASCII)
+"""As many digits as an agent takes."""
 _VERSION = re.compile("[0-9]{1,16}", re.ASCII)
 _OF_TRANSACTIONS = ("transactionTimeout", "txnAppId", "txnVersion")
 
@@ -66,7 +67,7 @@ class WriteOptions:
             encode=values.choice("encode", ENCODINGS),
             transactional=transactional,
             ack=_ack(values),
-            ack_timeout_s=values.seconds("ackTimeout") or ACK_TIMEOUT_S,
+            ack_timeout_s=_ack_timeout(values),
             transaction_timeout_s=_transaction_timeout(values),
             send_from=values.choice("sendFrom", SEND_FROM) or "executors",
             application=application,
@@ -88,6 +89,13 @@ def _ack(values: OptionValues) -> str:
     if ack not in ACKS and not _SITES.fullmatch(ack):
         raise refused("ack", values.given["ack"], "sent, delivered, k:N for N further sites, majority or all")
     return ack
+
+
+def _ack_timeout(values: OptionValues) -> float:
+    seconds = values.seconds("ackTimeout") or ACK_TIMEOUT_S
+    if seconds > MAX_TIMEOUT_S:
+        raise refused("ackTimeout", values.given["ackTimeout"], "7 days (7d) at most")
+    return seconds
 
 
 def _transaction_timeout(values: OptionValues) -> int:

@@ -56,6 +56,8 @@ class Written(WriterCommitMessage):
     """By group."""
     carried: dict[str, list[Rows]] = field(default_factory=dict)
     """By group, for the driver to send."""
+    done: frozenset[str] = frozenset()
+    """Groups in which the transaction was committed before."""
 
 
 class TaskWriter:
@@ -75,7 +77,7 @@ class TaskWriter:
             for batch in batches:
                 for group, rows in encoder.encoded(batch):
                     sender.send(group, rows)
-            return Written(transaction, sender.finish())
+            return Written(transaction, sender.finish(), done=sender.done)
         except BaseException:
             sender.give_up()
             raise
@@ -97,6 +99,11 @@ class GroupSender:
         client = self._clients[group]
         if client is not None:
             client.stage(self._label, rows)
+
+    @property
+    def done(self) -> frozenset[str]:
+        """Groups in which it was committed before."""
+        return frozenset(group for group, client in self._clients.items() if client is None)
 
     def finish(self) -> dict[str, Staged]:
         """Until everything has come as far as was asked for."""

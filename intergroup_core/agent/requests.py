@@ -148,7 +148,7 @@ def seconds_of(limit: Any) -> float | None:
             return None
         case [int() | float() as seconds] if 0 < seconds < MAX_SECONDS:
             return float(seconds)
-    raise ConfigError(f"ack_timeout is {limit!r:.60}; it must be a number of seconds above 0")
+    raise ConfigError(f"ack_timeout is {limit!r:.60}; it must be a number of seconds above 0 and below {MAX_SECONDS:g}")
 
 
 def slow_reader_of(policy: Any) -> SlowReader:

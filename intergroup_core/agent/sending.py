@@ -11,15 +11,16 @@ from typing import NamedTuple
 
 from intergroup_core.delivery.outbox import Records
 from intergroup_core.errors import MemberEnded
-from intergroup_core.log.body import stated_records
+from intergroup_core.log.body import message_flags, stated_counts, stated_records
+from intergroup_core.log.entry import EntryFlag
 from intergroup_core.runtime.member import Member
 from intergroup_core.wire.chunk import Chunk
 from intergroup_core.wire.keeping import Span
 from intergroup_core.wire.records import Payload
 
 MAX_MARKS = 8_192
-"""Own messages that came back last and are remembered: who waits for what others have of older ones asks for more."""
-
+"""Places of own messages that are remembered. Of more than these the older half is joined by pairs: who then asks for
+the place of some of them gets that of a few more."""
 
 MAX_LOST = 100
 """Times that the member was left behind, and what was lost with them, which are remembered."""
@@ -63,10 +64,8 @@ class Sending:
         self._not_kept: deque[Mark] = deque()
         self._marks: deque[Mark] = deque()
         """Those that are kept."""
-        self._forgotten = 0
-        """Records of this incarnation whose marks are not remembered any more."""
-        self._first_seq = 0
-        """Of this incarnation."""
+        self._begin = 0
+        """Records that were handed over before this incarnation sent anything."""
         self._given_up = 0
         """The last seq of records that may come back although they count as lost: the log's member was left behind, and
         one that only sends was not."""
@@ -106,33 +105,33 @@ class Sending:
 
     def place_of(self, sent: Sent) -> Located:
         """What others must have to have records that were delivered."""
+        if sent.first < self._begin:
+            raise self._unsure("meanwhile")
         marks = list(dropwhile(lambda mark: mark.records <= sent.first, self._marks))
         inside = [mark for number, mark in enumerate(marks) if not number or marks[number - 1].records < sent.stop]
         if not inside or inside[-1].records < sent.stop:
             raise self._unsure("meanwhile")
-        first = self._first_seq if sent.first < self._forgotten else inside[0].first_seq
-        span = self.member.endpoint.me, first, inside[-1].last_seq
+        span = self.member.endpoint.me, inside[0].first_seq, inside[-1].last_seq
         return Located(span, inside[0].first_timestamp, inside[-1].timestamp)
 
     def appended(self, entry: int, chunk: Chunk) -> None:
         """A chunk was put into the log of this site's stream; it may be this sender's."""
-        if chunk.source == self.member.endpoint.me and chunk.last_seq > self._given_up:
-            self._delivered += stated_records(chunk) if chunk.first_seq > self._given_up else self._rest(chunk)
-            self._first_seq = self._first_seq or chunk.first_seq
-            self._not_kept.append(
-                Mark(
-                    entry,
-                    self._delivered,
-                    chunk.first_seq,
-                    chunk.last_seq,
-                    chunk.first_timestamp,
-                    chunk.last_timestamp,
-                )
-            )
+        if chunk.source != self.member.endpoint.me or chunk.last_seq <= self._given_up:
+            return
+        if chunk.count == 1 or (chunk.first_seq > self._given_up and not message_flags(chunk) & EntryFlag.STAGED):
+            records, times = stated_records(chunk), (chunk.first_timestamp, chunk.last_timestamp)
+            self._note(entry, records, chunk.first_seq, chunk.last_seq, *times)
+            return
+        # Of staged messages the last one counts, and not what others sent behind it.
+        run, first = chunk.run, chunk.first_seq
+        for end, records in zip(run.ends, stated_counts(chunk), strict=True):
+            if run.seq + end > self._given_up:
+                self._note(entry, records, first, run.seq + end, run.timestamp + end, run.timestamp + end)
+            first = run.seq + end + 1
 
-    def _rest(self, chunk: Chunk) -> int:
-        """Records of a chunk that begins with some that were given up."""
-        return sum(len(message.records()) for message in chunk.messages() if message.seq > self._given_up)
+    def _note(self, entry: int, records: int, *place: int) -> None:
+        self._delivered += records
+        self._not_kept.append(Mark(entry, self._delivered, *place))
 
     def kept(self, stop: int) -> None:
         """All entries below are kept."""
@@ -140,18 +139,26 @@ class Sending:
             mark = self._not_kept.popleft()
             self._marks.append(mark)
             if len(self._marks) > MAX_MARKS:
-                self._forgotten = self._marks.popleft().records
+                self._join_older()
             self._kept = mark.records
         while self._waiting and self._waiting[0][0] <= self._kept:
             self._settle(None)
+
+    def _join_older(self) -> None:
+        marks = list(self._marks)
+        older, newer = marks[: MAX_MARKS // 2], marks[MAX_MARKS // 2 :]
+        joined = (
+            second._replace(first_seq=first.first_seq, first_timestamp=first.first_timestamp)
+            for first, second in zip(older[::2], older[1::2], strict=True)
+        )
+        self._marks = deque([*joined, *newer])
 
     def skipped(self, reason: str) -> None:
         """The member was left behind: what it had sent and not delivered may have reached others, or not."""
         unsent = self.member.endpoint.unsent_records
         self._lost = [*self._lost[-MAX_LOST:], Sent(self._kept, self.offered - unsent)]
-        self._delivered = self._kept = self._forgotten = self.offered - unsent
+        self._delivered = self._kept = self._begin = self.offered - unsent
         self._given_up = self.member.endpoint.last_seq
-        self._first_seq = 0
         self._not_kept.clear()
         self._marks.clear()
         while self._waiting:

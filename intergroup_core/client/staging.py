@@ -13,7 +13,7 @@ from intergroup_core.config import Config
 from intergroup_core.errors import ChannelBroken, MessageTooLarge
 from intergroup_core.wire.attempts import Staged, packed_attempts
 from intergroup_core.wire.labels import Label, encode_label
-from intergroup_core.wire.records import RecordBatch, Rows, pack_rows
+from intergroup_core.wire.records import LENGTH_BYTES, MAX_RECORDS, RecordBatch, Rows, pack_rows
 
 PIECE_BYTES = 8_000_000
 """About what one request carries."""
@@ -63,7 +63,8 @@ def stage_bodies(handle: int, group: str, label: Label | None, rows: Rows, confi
     packed = encode_label(label) if label is not None else b""
     waiting: list[tuple[bytes, int]] = []
     size = 0
-    for part in _parts(rows, sizes, min(config.send.bundle_bytes, most)):
+    columns = sum(beside is not None for beside in (rows.values, rows.keys, rows.headers))
+    for part in _parts(rows, sizes + columns * LENGTH_BYTES, min(config.send.bundle_bytes, most)):
         payload = pack_rows(part, packed)
         content = payload.slice(0, len(payload)).tobytes()
         if waiting and size + len(content) > PIECE_BYTES:
@@ -107,7 +108,7 @@ def _parts(rows: Rows, sizes: NDArray[np.int64], most: int) -> Iterator[Rows]:
     first, count = 0, len(sizes)
     while first < count:
         before = int(ends[first - 1]) if first else 0
-        stop = max(first + 1, int(np.searchsorted(ends, before + most, side="right")))
+        stop = max(first + 1, min(int(np.searchsorted(ends, before + most, side="right")), first + MAX_RECORDS))
         yield _slice(rows, first, stop)
         first = stop
 

@@ -96,6 +96,19 @@ def stated_records(chunk: Chunk, *, staged: bool = True) -> int:
     return total + int(counts[COUNT_BYTES + LENGTH_BYTES * counts <= sizes].sum())
 
 
+def stated_counts(chunk: Chunk) -> list[int]:
+    """The same of each message by itself."""
+    run = chunk.run
+    body = 8 * (run.frames.shape[1] - HEADER_WORDS)
+    before = sum(part.count * 8 * (part.frames.shape[1] - HEADER_WORDS) for part in chunk.head)
+    starts = [0, *(end + 1 for end in run.ends[:-1])]
+    sizes = [
+        (end - start) * body + length for start, end, length in zip(starts, run.ends, run.end_lengths, strict=True)
+    ]
+    words = [chunk.first_word(), *chunk.further_words().tolist()]
+    return [_believed(word, size) for word, size in zip(words, [before + sizes[0], *sizes[1:]], strict=True)]
+
+
 def _believed(word: int, size: int) -> int:
     count = word & MAX_RECORDS
     return count if layout_of(word) <= LAST_LAYOUT and COUNT_BYTES + LENGTH_BYTES * count <= size else 0

@@ -32,7 +32,7 @@ def whoever_holds_the_log_votes(right: Wrong) -> Wrong:
 
 @_bug(Transactions, "electorate_of")
 def the_old_voters_are_enough(right: Wrong) -> Wrong:
-    return lambda self, pending, holders: frozenset(self.voters)
+    return lambda self, pending, timestamp, holders: frozenset(self.voters)
 
 
 @_bug(Transactions, "propose")

@@ -190,7 +190,7 @@ class Committing:
             if probe is None:
                 return self._say(ledger, me, Gathering(self._nonce()))
             sender, seq, at = probe.sender, probe.seq, probe.timestamp
-        electorates = known.electorate(at, ledger.holders), known.electorate_of(pending, ledger.holders)
+        electorates = known.electorate(at, ledger.holders), known.electorate_of(pending, at, ledger.holders)
         ask = Ask(sender, seq, electorates)
         sites = self._sites_for(ask)
         if sites is None:

@@ -56,7 +56,10 @@ class Verdict(Enum):
     UNSETTLED = "another transaction has been proposed and is not decided yet"
     SUPERSEDED = "a newer run of the same application has begun to write"
     LATE = "it was proposed too long after its first row was staged"
-    LACKING = "rows that were staged for it did not come through a partition or the end of their sender"
+    LACKING = (
+        "rows that were staged for it did not come through a partition or the end of their sender, or more than "
+        f"{MAX_SENDERS} sites stage rows at the same time"
+    )
     UNKNOWN = "what it refers to is not there"
 
 
@@ -115,6 +118,13 @@ class Open(NamedTuple):
 
     since: int
     until: int
+    """By then its last attempt must be proposed."""
+
+    def until_later(self, until: int) -> Open:
+        return self if until <= self.until else Open(self.since, until)
+
+    def joined(self, other: Open) -> Open:
+        return Open(min(self.since, other.since), max(self.until, other.until))
 
 
 OpenKey = tuple[bytes, bytes, int]
@@ -232,16 +242,19 @@ class Transactions:
 
     def electorates(self, timestamp: int, holders: Holders) -> tuple[frozenset[int], ...]:
         """Of each of which a majority is needed to establish a part: any candidate may have been decided elsewhere."""
-        of_pending = (self.electorate_of(each, holders) for _, each in self.pending())
+        of_pending = (self.electorate_of(each, timestamp, holders) for _, each in self.pending())
         return self.electorate(timestamp, holders), *of_pending
 
     def electorate(self, timestamp: int, holders: Holders) -> frozenset[int]:
         """The voters that have not ceased to hold the log since; all who hold it where there are none."""
         return _still(self.voters, self.voters_since, holders) or frozenset(holders.at(timestamp))
 
-    def electorate_of(self, pending: Pending, holders: Holders) -> frozenset[int]:
-        """Those who are to decide after a proposal, as far as they have not ceased to hold the log since."""
-        return _still(pending.voters, pending.timestamp, holders)
+    def electorate_of(self, pending: Pending, timestamp: int, holders: Holders) -> frozenset[int]:
+        """Those who are to decide after a proposal, as far as they have not ceased to hold the log since.
+
+        Where all of them have, those who decide now: else nobody could ever decide it, or anything behind it.
+        """
+        return _still(pending.voters, pending.timestamp, holders) or self.electorate(timestamp, holders)
 
     def pending(self) -> list[tuple[bytes, Pending]]:
         """Proposals that are not decided, the oldest first."""
@@ -254,19 +267,24 @@ class Transactions:
         """Rows of a transaction, at their place."""
         label, timestamp = message.label, message.timestamp
         app, run = key_of(label.app), key_of(label.run)
-        application = self._application(app, timestamp)
-        application.hear(run, timestamp)
         self.reach[sender] = message.seq, timestamp
         self._forget_silent()
+        committed = self.is_committed(app, label.version)
+        if committed and app not in self.applications:
+            return  # of one that is over and need not be remembered
+        self._application(app, timestamp).hear(run, timestamp)
+        if committed:
+            return
         known = self.opens.get((app, run, label.version))
-        if label.version > application.version:
-            until = timestamp + timestamp_span(label.timeout_s * _SECOND)
-            self.opens[app, run, label.version] = known or Open(timestamp, until)
+        until = timestamp + timestamp_span(label.timeout_s * _SECOND)
+        self.opens[app, run, label.version] = Open(timestamp, until) if known is None else known.until_later(until)
         if known is None:
             self._close_expired(timestamp)
 
     def propose(self, stated: Proposed, timestamp: int, sender: MemberId, seq: int, holders: Holders) -> Verdict:
         key, run = key_of(stated.app), key_of(stated.run)
+        if key not in self.applications and self.is_committed(key, stated.version):
+            return Verdict.COMMITTED
         application = self._application(key, timestamp)
         application.hear(run, timestamp)
         verdict = self._verdict(key, run, stated, timestamp)
@@ -317,14 +335,11 @@ class Transactions:
             return Verdict.UNKNOWN, []
         if not pending.accepted <= stated.probe < timestamp:
             return Verdict.UNKNOWN, []
-        electorates = (self.electorate(timestamp, holders), self.electorate_of(pending, holders))
+        electorates = (self.electorate(timestamp, holders), self.electorate_of(pending, timestamp, holders))
         if not all(is_majority(stated.sites, electorate) for electorate in electorates):
             return Verdict.UNESTABLISHED, []
         self.voters, self.voters_since = electorates[1], timestamp
-        decision = self._decide(app, pending, timestamp, sender)
-        if not pending.lasting:
-            del self.applications[app]
-        return Verdict.TAKEN, [decision]
+        return Verdict.TAKEN, [self._decide(app, pending, timestamp, sender)]
 
     def _decide(self, app: bytes, pending: Pending, timestamp: int, sender: MemberId) -> Decision:
         application = self.applications[app]
@@ -335,6 +350,7 @@ class Transactions:
             self.recent[app, pending.version] = timestamp, pending.proposer, pending.seq
             self._forget_recent()
         self._close_committed()
+        self._forget_empty(app)
         proposal = pending.proposer, pending.seq, pending.timestamp
         return Decision(timestamp, sender, proposal, self.carried.pop(proposal[:2], proposal))
 
@@ -345,7 +361,9 @@ class Transactions:
             del self.carried[min(self.carried, key=lambda each: (self.carried[each][2], each))]
 
     def abandon(self, stated: Abandoned) -> None:
-        self._close([(key_of(stated.app), key_of(stated.run), stated.version)])
+        app = key_of(stated.app)
+        self._close([(app, key_of(stated.run), stated.version)])
+        self._forget_empty(app)
 
     def open_since(self, timestamp: int) -> int | None:
         """From when on rows may still become visible behind a place; None where there are none."""
@@ -362,7 +380,19 @@ class Transactions:
     def _forget_oldest(self, but: bytes | None = None) -> None:
         while len(self.applications) > MAX_APPLICATIONS:
             idle = [key for key, each in self.applications.items() if each.pending is None and key != but]
-            del self.applications[min(idle, key=lambda key: (self.applications[key].heard, key))]
+            # First those of which there is nothing to remember but that they began.
+            del self.applications[min(idle, key=lambda key: (*self._worth(key), key))]
+
+    def _worth(self, key: bytes) -> tuple[bool, int]:
+        application = self.applications[key]
+        return application.version >= 0, application.heard
+
+    def _forget_empty(self, app: bytes) -> None:
+        """One that has committed nothing, and has nothing under way."""
+        application = self.applications.get(app)
+        empty = application is not None and application.version < 0 and application.pending is None
+        if empty and not any(key[0] == app for key in self.opens):
+            del self.applications[app]
 
     def _forget_recent(self) -> None:
         while len(self.recent) > MAX_RECENT:
@@ -416,10 +446,12 @@ class Transactions:
         self.promised = max(self.promised, other.promised)
         self.floor = max(self.floor, other.floor)
         for open_key, open_one in other.opens.items():
-            self.opens[open_key] = min(open_one, self.opens.get(open_key, open_one))
+            self.opens[open_key] = open_one.joined(self.opens.get(open_key, open_one))
         for member, reached in other.reach.items():
             self.reach[member] = max(reached, self.reach.get(member, reached))
         self._close_committed()
+        for app in {app for app, _ in self.recent}:
+            self._forget_empty(app)
         self._forget_oldest()
         self._forget_recent()
         self._forget_silent()

@@ -181,11 +181,21 @@ class Driver:
 
     def kill(self) -> None:
         """At once, with the JVM and all that it started; an agent is nobody's child."""
-        for pid in [*descendants(self._process.pid), self._process.pid]:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        self._signal_all(signal.SIGKILL)
         self._process.wait(SPARK_SECONDS)
         self._done()
+
+    def freeze(self) -> None:
+        """It stands still, with the JVM and all that it started, and knows nothing of what happens meanwhile."""
+        self._signal_all(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._signal_all(signal.SIGCONT)
+
+    def _signal_all(self, number: signal.Signals) -> None:
+        for pid in [*descendants(self._process.pid), self._process.pid]:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     def _done(self) -> None:
         self._listener.join(SPARK_SECONDS)
@@ -197,6 +207,10 @@ class Driver:
         """Python processes that run tasks."""
         daemons = [pid for pid in descendants(self.pid) if "pyspark.daemon" in command_of(pid)]
         return [pid for daemon in daemons for pid in children(daemon)]
+
+    def executors(self) -> list[int]:
+        """JVMs beside its own in which tasks are run, where it has a cluster."""
+        return [pid for pid in descendants(self.pid) if "CoarseGrainedExecutorBackend" in command_of(pid)]
 
 
 @contextmanager

@@ -8,70 +8,70 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
 from random import Random
 
-from intergroup_core.client.directories import site_directories
-from tests.integration.agents import until
 from tests.integration.groups import a_group_name
-from tests.integration.processes import INTERGROUP
 from tests.integration.sites import Sites, stop_agent
+from tests.spark.clusters import cluster_settings
 from tests.spark.committed import Committed, committed_in
 from tests.spark.drivers import Driver, Job
-from tests.spark.numbered import LAST, Numbered, numbered
+from tests.spark.grounds import NO_HOSTS, Loopback, on_hosts
+from tests.spark.numbered import LAST, Numbered
 from tests.spark.restarts import kill_agent
 from tests.spark.seeds import play_seeds
 
-VICTIMS = ("driver", "driver and agent", "agent", "worker", "site")
-"""`site` is the agent and all that it has on its disk."""
+VICTIMS = ("driver", "driver and agent", "agent", "worker", "executor", "site", "zombie", "network")
+"""`site` is the agent and all that it has on its disk; a `zombie` is a driver that stands still until another has taken
+its place and committed something, and then goes on; where the `network` parts, one of the sites that keep the target
+or both are cut off from the query."""
+SPECULATION = {"spark.speculation": "true", "spark.speculation.multiplier": "1.01", "spark.speculation.quantile": "0.1"}
+"""Tasks are tried twice where there is the least reason to."""
 MOST_DELAY_SECONDS = 0.6
 """After a batch was committed, at the latest, something is killed: while the next is read, written or committed."""
-
-
-@contextmanager
-def a_keeper(group: str, home: Path) -> Iterator[None]:
-    """A site that holds a group's log and does nothing else."""
-    command = (INTERGROUP, "agent", "--home", str(home), "--keep", group, "--interface", "lo")
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL):
-        until(lambda: site_directories(home).socket.exists())
-        try:
-            yield
-        finally:
-            stop_agent(home)
+MOST_APART_SECONDS = 6.0
+QUERY, KEEPERS, SENDERS = "query", ("keeper 0", "keeper 1"), ("s0", "s1")
+NAMES = (QUERY, *KEEPERS, *SENDERS)
 
 
 class Pipeline:
     """One seed: two sites that send, a query from their group into another, and two sites that keep that one."""
 
-    def __init__(self, there: Sites, directory: Path, seed: int, victims: Sequence[str] | None = None) -> None:
+    def __init__(self, ground: Loopback, directory: Path, seed: int, victims: Sequence[str]) -> None:
         self._rng = Random(seed)
         self._source, self._target = a_group_name(), a_group_name()
-        self._there = there
-        self._seed = seed
-        self._home = there.home(f"pipeline {seed}")
-        self._keepers = [there.home(f"keeper {number} of {seed}") for number in range(2)]
-        self._victims = victims or self._rng.choices(VICTIMS, k=self._rng.randint(2, 4))
-        source = {"group": self._source, "interface": "lo", "startingOffsets": "earliest", "minPartitions": "2"}
-        source["maxRowsPerTrigger"] = str(self._rng.randint(100, 400))
+        self._ground = ground
+        self._home = ground.home(QUERY)
+        self._victims = victims
+        self._drivers: list[Driver] = []
+        self._zombies: list[Driver] = []
+        source = {"group": self._source, "interface": ground.interface, "startingOffsets": "earliest"}
+        source |= {"minPartitions": "2", "maxRowsPerTrigger": str(self._rng.randint(100, 400))}
+        on_cluster = "executor" in victims
         self._job = Job(
             directory=directory,
             options=source,
-            sink={"group": self._target, "interface": "lo", "ackTimeout": "20s"},
-            config={"spark.speculation": "true"} if self._rng.random() < 0.3 else {},
+            sink={"group": self._target, "interface": ground.interface, "ackTimeout": "20s"},
+            master="local-cluster[2,1,1024]" if on_cluster else "local[2,4]",
+            config=cluster_settings("127.0.0.1") | (SPECULATION if self._rng.random() < 0.5 else {}),
         )
 
     def run(self) -> str:
         with ExitStack() as stack:
-            for home in self._keepers:
-                stack.enter_context(a_keeper(self._target, home))
-            senders = stack.enter_context(numbered(self._source, [self._there.home("a"), self._there.home("b")]))
+            stack.callback(stop_agent, self._home)
+            for name in KEEPERS:
+                stack.enter_context(self._ground.keeper(name, self._target))
+            senders: list[Numbered] = []
+            for name in SENDERS:
+                senders.append(Numbered(stack.enter_context(self._ground.sender(name, self._source)), name))
+                stack.callback(senders[-1].close)
+                senders[-1].joined()
             for sender in senders:
                 sender.begin()
             driver: Driver | None = None
@@ -80,21 +80,28 @@ class Pipeline:
                     driver = self._kill(self._living(driver), victim)
                 self._finish(self._living(driver), senders)
             finally:
-                if driver is not None:
-                    driver.kill()
-            found = committed_in(self._target, self._keepers[0])
+                for each in self._drivers:
+                    each.kill()
+            found = self._committed(KEEPERS[0])
             sent = [*(record for sender in senders for record in sender.sent), LAST.decode()]
             check(found, sent)
         return f"{', '.join(self._victims)}: {len(sent)} rows in {len(found.batches)} batches"
+
+    def _committed(self, keeper: str) -> Committed:
+        return committed_in(self._target, self._ground.home(keeper), interface=self._ground.interface)
 
     def _living(self, driver: Driver | None) -> Driver:
         """A query that failed because of what was killed is started again, as people do."""
         if driver is not None and not driver.count("ended") and not driver.count("gone"):
             return driver
-        if driver is not None:
-            driver.kill()
-        started = Driver(self._job, self._home)
+        started = Driver(self._job, self._home, within=self._ground.within(QUERY))
+        self._drivers.append(started)
         started.until("started")
+        if self._zombies:
+            with suppress(AssertionError):
+                started.until("committed")
+            for zombie in self._zombies:
+                zombie.thaw()
         return started
 
     def _kill(self, driver: Driver, victim: str) -> Driver | None:
@@ -110,29 +117,40 @@ class Pipeline:
                 driver.kill()
                 kill_agent(self._home)
                 return None
+            case "zombie":
+                driver.freeze()
+                self._zombies.append(driver)
+                return None
             case "agent":
                 kill_agent(self._home)
             case "site":
                 kill_agent(self._home)
                 for part in ("logs", "ledgers"):
                     shutil.rmtree(self._home / part, ignore_errors=True)
-            case "worker":
-                workers = driver.workers()
-                if workers:
+            case "network":
+                self._part()
+            case "worker" | "executor":
+                found = driver.workers() if victim == "worker" else driver.executors()
+                if found:
                     with suppress(ProcessLookupError):
-                        os.kill(self._rng.choice(workers), signal.SIGKILL)
+                        os.kill(self._rng.choice(found), signal.SIGKILL)
         return driver
+
+    def _part(self) -> None:
+        apart = self._rng.choice((KEEPERS, KEEPERS[1:]))
+        self._ground.part([name for name in NAMES if name not in apart], apart)
+        threading.Event().wait(self._rng.uniform(0, MOST_APART_SECONDS))
+        self._ground.join()
 
     def _finish(self, driver: Driver, senders: Sequence[Numbered]) -> None:
         for sender in senders:
             sender.end()
         senders[0].send_last()
         deadline = time.monotonic() + 120
-        while LAST.decode() not in committed_in(self._target, self._keepers[1]).rows:
+        while LAST.decode() not in self._committed(KEEPERS[1]).rows:
             assert time.monotonic() < deadline, driver.said()
             driver = self._living(driver)
             threading.Event().wait(0.5)
-        driver.kill()
 
 
 def check(found: Committed, sent: Sequence[str]) -> None:
@@ -145,11 +163,21 @@ def check(found: Committed, sent: Sequence[str]) -> None:
     assert found.positions == sorted(set(found.positions))
 
 
+def play(there: Sites, directory: Path, seed: int, victims: Sequence[str] = ()) -> str:
+    """A seed, by itself or with what is to happen in it."""
+    rng = Random(f"{seed}/victims")
+    known = VICTIMS if NO_HOSTS is None else VICTIMS[:-1]
+    victims = victims or rng.choices(known, k=rng.randint(2, 4))
+    ground = on_hosts(there, NAMES) if "network" in victims else nullcontext(Loopback(there))
+    with ground as found:
+        return Pipeline(found, directory, seed, victims).run()
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     return play_seeds(
         "tests.spark.exactly_once",
         "Kill queries that write, and what they use.",
-        lambda there, directory, seed: Pipeline(there, directory, seed).run(),
+        play,
         arguments,
     )
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import intergroup_core as ig
+from intergroup_core.api.blocking import BlockingMember
 from intergroup_core.errors import AgentGone
 from tests.integration.agents import opened
 from tests.integration.groups import PATIENCE_SECONDS, loopback
@@ -23,8 +24,8 @@ LAST = b"that is all"
 class Numbered:
     """One site that sends; each record says whose it is and which."""
 
-    def __init__(self, group: str, home: Path, name: str, delivery: str = "rto") -> None:
-        self._member = opened(group, home, config=loopback(), sender=True, name=name, delivery=delivery)
+    def __init__(self, member: BlockingMember, name: str) -> None:
+        self._member = member
         self.name = name
         self.sent: list[str] = []
         """Acknowledged as kept there in the group's order."""
@@ -75,7 +76,9 @@ def numbered(group: str, homes: Sequence[Path], delivery: str = "rto") -> Iterat
     with ExitStack() as stack:
         senders: list[Numbered] = []
         for number, home in enumerate(homes):
-            senders.append(Numbered(group, home, f"s{number}", delivery))
+            name = f"s{number}"
+            member = opened(group, home, config=loopback(), sender=True, name=name, delivery=delivery)
+            senders.append(Numbered(member, name))
             stack.callback(senders[-1].close)
             senders[-1].joined()
         yield senders

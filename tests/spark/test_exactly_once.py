@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.integration.sites import Sites, sites
-from tests.spark.exactly_once import Pipeline
+from tests.spark.exactly_once import play
 
-SEEDS = {1: ("driver", "worker"), 2: ("agent", "driver and agent"), 3: ("site", "driver")}
+SEEDS = {1: ("zombie", "worker"), 2: ("agent", "driver and agent"), 3: ("site", "driver")}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def there() -> Iterator[Sites]:
     with sites() as made:
         yield made
@@ -22,4 +22,4 @@ def there() -> Iterator[Sites]:
 @pytest.mark.usefixtures("java")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_was_sent_is_committed_once_whatever_is_killed(there: Sites, tmp_path: Path, seed: int) -> None:
-    Pipeline(there, tmp_path / "query", seed, SEEDS[seed]).run()
+    play(there, tmp_path / "query", seed, SEEDS[seed])

@@ -9,11 +9,14 @@ from typing import cast
 import pytest
 
 from intergroup_core.agent.sending import MAX_MARKS, Sending, Sent
+from intergroup_core.client.staging import plain_rows
 from intergroup_core.errors import MemberEnded
 from intergroup_core.runtime.member import Member
 from intergroup_core.wire.chunk import Chunk
-from tests.builders import A, B
-from tests.log_builders import a_chunk
+from intergroup_core.wire.labels import Label, encode_label
+from intergroup_core.wire.records import pack_rows
+from tests.builders import A, B, a_message
+from tests.log_builders import a_chunk, chunk_of
 
 
 class Sender:
@@ -108,14 +111,51 @@ def test_what_was_given_up_and_comes_back_after_all_does_not_count_for_what_was_
     asyncio.run(scenario())
 
 
-def test_of_more_messages_than_are_remembered_all_are_asked_for() -> None:
+def test_of_more_messages_than_are_remembered_the_older_are_remembered_in_pairs() -> None:
     async def scenario() -> None:
         sender = Sender()
         for number in range(MAX_MARKS + 10):
             await sender.sending.send([b"row"])
             sender.comes_back(own(number + 1))
-        whole = Sent(0, MAX_MARKS + 10)
-        assert sender.sending.place_of(whole)[0] == (A, 1, MAX_MARKS + 10)
-        assert sender.sending.place_of(Sent(MAX_MARKS, MAX_MARKS + 2))[0] == (A, MAX_MARKS + 1, MAX_MARKS + 2)
+        last = MAX_MARKS + 10
+        assert sender.sending.place_of(Sent(0, last)) == ((A, 1, last), 1_001, 1_000 + last)
+        assert sender.sending.place_of(Sent(2, 4)) == ((A, 3, 4), 1_003, 1_004)
+        assert sender.sending.place_of(Sent(3, 5)) == ((A, 3, 6), 1_003, 1_006)
+        assert sender.sending.place_of(Sent(MAX_MARKS, last - 8))[0] == (A, MAX_MARKS + 1, MAX_MARKS + 2)
+
+    asyncio.run(scenario())
+
+
+def test_what_others_send_behind_staged_records_is_not_taken_for_the_last_of_them() -> None:
+    label = encode_label(Label("app", "run", 0, 1, 60))
+    payload = pack_rows(plain_rows([b"one", b"two"]), label)
+    staged = payload.slice(0, len(payload)).tobytes()
+    width = 8 * (len(staged) // 8 + 1)
+    frames = [
+        *a_message(payload=staged, sender=A, seq=1, timestamp=1_001, body=width, even=True),
+        *a_message((b"another's",), sender=A, seq=2, timestamp=1_002, body=width, even=True),
+    ]
+
+    async def scenario() -> None:
+        sender = Sender()
+        first = await sender.sending.send([b"one", b"two"])
+        other = await sender.sending.send([b"another's"])
+        sender.comes_back(chunk_of(frames))
+        assert sender.sending.place_of(first) == ((A, 1, 1), 1_001, 1_001)
+        assert sender.sending.place_of(other) == ((A, 2, 2), 1_002, 1_002)
+
+    asyncio.run(scenario())
+
+
+def test_records_of_an_incarnation_that_has_ended_have_no_place_any_more() -> None:
+    async def scenario() -> None:
+        sender = Sender()
+        before = await sender.sending.send([b"one"])
+        sender.comes_back(own(1, b"one"))
+        sender.sending.skipped("it was left behind")
+        await sender.sending.send([b"two"])
+        sender.comes_back(own(2, b"two"))
+        with pytest.raises(MemberEnded):
+            sender.sending.place_of(before)
 
     asyncio.run(scenario())

@@ -224,10 +224,23 @@ def test_rows_that_nobody_has_are_an_error_or_a_gap(tmp_path: Path) -> None:
     strict = SitePlanner(here, agent=Agent(tmp_path, here))
     with pytest.raises(DataLost, match=r"transaction that was decided at .* its rows are not to be had.*elsewhere"):
         strict.slices(start, stop, SliceSizes())
-    with pytest.raises(DataLost, match="failOnDataLoss=false"):
-        replayed(Path(here[0].where))
-    gaps = replayed(Path(here[0].where), failOnDataLoss="false")
-    assert [row["kind"] for row in gaps] == ["gap", "data"]
+
+
+def test_earliest_is_behind_transactions_whose_first_rows_are_gone(tmp_path: Path) -> None:
+    history = History()
+    history.stage(7, b"let go of")
+    history.flush()
+    let_go = len(history.deliveries)
+    history.plain(b"between")
+    history.stage(7, b"left")
+    history.stage(8, b"whole", app="other", sender=B)
+    history.decide(history.propose(7), 7)
+    history.plain(b"after")
+    history.decide(history.propose(8, app="other"), 8, app="other")
+    history.flush()
+    kept = parted(tmp_path / "all", history.deliveries, let_go)[1]
+    rows = replayed(Path(kept.where))
+    assert [row["value"] for row in rows if row["kind"] == "data"] == [b"after", b"whole"]
 
 
 def test_what_is_staged_and_may_be_committed_yet_is_kept(tmp_path: Path) -> None:

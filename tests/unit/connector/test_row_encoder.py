@@ -277,6 +277,15 @@ def test_headers_that_no_reader_would_find_are_refused(headers: list[Any], said:
         encoded(frame, a_write())
 
 
+def test_a_header_whose_key_is_no_text_is_refused() -> None:
+    key = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff"]).buffers())
+    pairs = pa.StructArray.from_arrays([key, pa.array([b"v"], pa.binary())], fields=list(HEADERS.value_type))
+    headers = pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), pairs)
+    frame = pa.record_batch([pa.array([b""], pa.binary()), headers], names=["value", "headers"])
+    with pytest.raises(ValueMalformed, match="the key of a header is not text"):
+        encoded(frame, a_write())
+
+
 def test_a_column_routes_rows_and_keeps_their_order() -> None:
     names = ["a", None, "b", "a", None]
     frame = a_frame(

@@ -80,6 +80,8 @@ def test_what_spark_adds_is_no_option_of_ours() -> None:
         ({"ack": "k:0"}, "ack is 'k:0'; it must be"),
         ({"ackTimeout": "0"}, "ackTimeout is '0'; it must be a duration"),
         ({"transactional": "no"}, "transactional is 'no'; it must be true or false"),
+        ({"ack": "k:1000"}, "ack is 'k:1000'; it must be sent, delivered, k:N"),
+        ({"ackTimeout": "12d"}, r"ackTimeout is '12d'; it must be 7 days \(7d\) at most"),
         ({"transactionTimeout": "8d"}, r"transactionTimeout is '8d'; it must be 7 days \(7d\) at most"),
         ({"sendFrom": "here"}, "sendFrom is 'here'; it must be executors or driver"),
         ({"encode": "avro"}, "encode is 'avro'; it must be raw, arrow or json"),

@@ -108,6 +108,17 @@ def test_a_batch_that_was_committed_is_neither_staged_nor_committed_again(site: 
     assert site.visible() == [b"1"]
 
 
+def test_a_batch_that_was_committed_is_not_done_before_that_has_come_as_far_as_was_asked(site: MemorySite) -> None:
+    commit_written(a_write(), [task(rows(b"1"))])
+    again = task(rows(b"1"), transaction=AGAIN)
+    site.fails_to_commit.add("prices")
+    with pytest.raises(AckUnreached):
+        commit_written(a_write(), [again])
+    carried = task(rows(b"1"), transaction=AGAIN, options=a_write(sendFrom="driver"))
+    with pytest.raises(AckUnreached):
+        commit_written(a_write(sendFrom="driver"), [carried])
+
+
 def test_a_commit_that_was_heard_before_its_answer_is_success(site: MemorySite) -> None:
     messages = [task(rows(b"1"))]
     commit_written(a_write(), messages)

@@ -9,7 +9,7 @@ import pytest
 from intergroup_core.effects import Departure, Install
 from intergroup_core.ids import MemberId, Timestamp, View, ViewId
 from intergroup_core.transaction.ledger import Ledger
-from intergroup_core.transaction.transactions import MAX_APPLICATIONS, Verdict
+from intergroup_core.transaction.transactions import MAX_APPLICATIONS, MAX_SENDERS, Verdict
 from intergroup_core.wire.attempts import Staged
 from intergroup_core.wire.fields import MAX_LEDGER
 from intergroup_core.wire.labels import key_of
@@ -200,6 +200,19 @@ def test_a_site_that_ceases_or_is_removed_does_not_vote_any_more() -> None:
     assert story.ledgers[0].transactions.established
 
 
+def test_what_was_proposed_is_decided_by_others_where_all_who_were_to_decide_have_ceased() -> None:
+    story = a_story()
+    assert verdict_on(story, story.stage(a_label())) is Verdict.TAKEN
+    for site in SITES:
+        story.say(Holding(site, f"s{site}", False, DAY))
+    holding(story, *SITES)
+    story.view((ANNA, BERT, CLEO), before=(ANNA, BERT, CLEO))
+    establish(story)
+    assert story.ledgers[0].transactions.established
+    decide(story)
+    assert len(story.decisions) == 1
+
+
 def test_what_was_proposed_and_perhaps_decided_is_decided_where_a_majority_goes_on() -> None:
     story = a_story()
     assert verdict_on(story, story.stage(a_label())) is Verdict.TAKEN
@@ -266,6 +279,43 @@ def test_open_transactions_hold_what_they_staged_until_they_are_decided_abandone
     assert known.open_since(story.now) == late.first_timestamp
 
 
+def test_rows_are_held_for_as_long_as_any_attempt_may_be_proposed() -> None:
+    story = a_story()
+    known = story.ledgers[0].transactions
+    first = story.stage(a_label())
+    story.now += HOUR * 900_000 << 12
+    again = story.stage(a_label(attempt=2))
+    story.now += HOUR * 900_000 << 12
+    assert known.open_since(story.now) == first.first_timestamp
+    assert verdict_on(story, again) is Verdict.TAKEN
+
+
+def test_those_that_never_committed_anything_are_forgotten_before_those_that_did() -> None:
+    story = a_story()
+    known = story.ledgers[0].transactions
+    assert verdict_on(story, story.stage(a_label())) is Verdict.TAKEN
+    decide(story)
+    for number in range(MAX_APPLICATIONS + 10):
+        story.stage(a_label(0, app=f"once {number}"))
+    assert len(known.applications) == MAX_APPLICATIONS
+    assert known.is_committed(key_of("query"), 1)
+    for number in range(MAX_APPLICATIONS + 10):
+        story.say(Abandoned(f"once {number}", "run", 0))
+    assert set(known.applications) == {key_of("query")}
+
+
+def test_a_straggler_of_what_is_over_is_not_remembered() -> None:
+    story = a_story()
+    known = story.ledgers[0].transactions
+    staged = story.stage(a_label(0, app="once"))
+    story.say(replace(a_proposal(staged, version=0, app="once"), lasting=False))
+    decide(story, app="once")
+    late = story.stage(a_label(0, app="once", attempt=2))
+    assert verdict_on(story, late, version=0, app="once") is Verdict.COMMITTED
+    assert key_of("once") not in known.applications
+    assert known.open_since(story.now) is None
+
+
 def test_an_application_that_does_not_last_is_remembered_by_its_version_alone() -> None:
     story = a_story()
     staged = story.stage(a_label(0, app="once"))
@@ -286,8 +336,10 @@ def test_the_fullest_ledger_fits_what_a_sponsor_says() -> None:
         story.say(Holding((1 << 64) - 1 - site, "n" * 64, True, DAY))
     for app in ("application 100", "application 101"):
         verdict_on(story, story.stage(a_label(200, app=app, run="9")), version=200, app=app, run="9")
-    assert len(story.ledgers[0].transactions.pending()) == 2
-    assert len(story.ledgers[0].transactions.applications) == MAX_APPLICATIONS
+    known = story.ledgers[0].transactions
+    known.reach = {MemberId((1 << 64) - 1 - sender): ((1 << 50) + sender, story.now) for sender in range(MAX_SENDERS)}
+    assert len(known.pending()) == 2
+    assert len(known.applications) == MAX_APPLICATIONS
     assert len(story.ledgers[0].to_bytes()) <= MAX_LEDGER
 
 
