@@ -9,8 +9,10 @@ import pytest
 
 from tests.integration.sites import Sites, sites
 from tests.spark.exactly_once import play
+from tests.spark.grounds import NO_HOSTS
 
-SEEDS = {1: ("zombie", "worker"), 2: ("agent", "driver and agent"), 3: ("site", "driver")}
+LAST = "network" if NO_HOSTS is None else "driver"
+SEEDS = {1: ("zombie", "worker"), 2: ("agent", "driver and agent"), 3: ("site", LAST)}
 
 
 @pytest.fixture

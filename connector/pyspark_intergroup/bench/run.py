@@ -19,6 +19,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from intergroup_core.client.channel import Kind
 from intergroup_core.client.connection import Connection
+from intergroup_core.client.directories import site_directories
+from intergroup_core.client.lock import SiteLock
 from intergroup_core.client.member import ClientMember
 from intergroup_core.config import Config
 from intergroup_core.errors import AgentUnavailable
@@ -272,6 +274,17 @@ def run_profile(*, batches: int, rows: int, progress: Progress) -> list[Figure]:
             del os.environ[DIRECTORY]
 
 
+def _stop_agent(home: Path) -> None:
+    """And wait until it is gone: what it still writes lies in a directory that is about to be removed."""
+    try:
+        with Connection.to_agent(home, start=False) as agent:
+            agent.request(Kind.STOP, timeout=30)
+    except AgentUnavailable:
+        return
+    with SiteLock(site_directories(home).lock):  # an agent holds it as long as it lives
+        pass
+
+
 @contextmanager
 def bench_session() -> Iterator[tuple[SparkSession, Path]]:
     with tempfile.TemporaryDirectory(prefix="ig-") as made:
@@ -297,11 +310,7 @@ def bench_session() -> Iterator[tuple[SparkSession, Path]]:
             yield spark, directory
         finally:
             spark.stop()
-            try:
-                with Connection.to_agent(directory / "site", start=False) as agent:
-                    agent.request(Kind.STOP, timeout=30)
-            except AgentUnavailable:
-                pass
+            _stop_agent(directory / "site")
             if before is None:
                 del os.environ["INTERGROUP_HOME"]
             else:
