@@ -22,6 +22,7 @@ from pyspark_intergroup.transactions import (
     TransactionMissing,
     before,
     in_its_view,
+    told_reason,
     transaction_of,
 )
 
@@ -34,8 +35,10 @@ MAX_LOST = 10_000
 class Committed:
     """What of one stream is visible where; whoever plans asks again and again about the same few cuts."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, may_lose: bool = False) -> None:
         self._ledgers: OrderedDict[OrderCut, Ledger] = OrderedDict()
+        self._may_lose = may_lose
+        """Whether gaps that were given in the place of transactions stay: rows that were planned must not change."""
         self._lost: dict[Decision, str] = {}
 
     def course(self, reader: StreamReader, start: OrderCut, stop: OrderCut) -> CommittedCourse:
@@ -100,8 +103,11 @@ class Committed:
         """What decisions make visible; TransactionMissing where that is not held and not known to be lost."""
         found: list[Transaction | LostTransaction] = []
         for decision in decisions:
-            if decision in self._lost:
-                found.append(LostTransaction(decision=decision, reason=self._lost[decision]))
+            reason = self._lost.get(decision)
+            if reason is None and self._may_lose:
+                reason = told_reason(reader, decision)
+            if reason is not None:
+                found.append(LostTransaction(decision=decision, reason=reason))
                 continue
             transaction = transaction_of(reader, decision)
             if transaction is not None:

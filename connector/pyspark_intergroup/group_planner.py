@@ -40,7 +40,7 @@ from pyspark_intergroup.offsets import beginning
 from pyspark_intergroup.order import PassedEntries, is_behind
 from pyspark_intergroup.slice import AnySlice, LostSlice, described_in
 from pyspark_intergroup.slicing import Slicer, SliceSizes
-from pyspark_intergroup.transactions import TransactionMissing, lost_transaction
+from pyspark_intergroup.transactions import TransactionMissing, lost_transaction, tell_lost
 
 _log = logging.getLogger(__name__)
 
@@ -82,7 +82,7 @@ class GroupPlanner:
         self._level = level
         self._fail_on_data_loss = fail_on_data_loss
         self._fetch_timeout_s = fetch_timeout_s
-        self._committed = Committed() if committed and service is Service.RTO else None
+        self._committed = Committed(may_lose=not fail_on_data_loss) if committed and service is Service.RTO else None
         """Where only what is committed is read."""
         self._missing = MissingRanges(group, fetch_timeout_s, may_lose=not fail_on_data_loss)
         self._client: PlanningClient | None = None
@@ -262,6 +262,7 @@ class GroupPlanner:
         if self._fail_on_data_loss:
             raise lost_transaction(self.group, missing.name, why)
         _log.warning("group %s: in the place of transaction %s there is a gap: %s", self.group, missing.name, why)
+        tell_lost(self.logs(), missing.decision, why)
         self._committed.lose(missing, why)
 
     def _held_from_a_cut(self, start: Cut, stop: Cut) -> Cut:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from intergroup_core.errors import DataLost, LogError, RangeUnavailable
 from intergroup_core.ids import MemberId
 from intergroup_core.log.choice import Counting
 from intergroup_core.log.cut import OrderCut
 from intergroup_core.log.entry import Kind
+from intergroup_core.log.manifest import replace_file, told_transaction_name
 from intergroup_core.log.stream import StreamReader
+from intergroup_core.runtime.disk import FileDisk
 from intergroup_core.transaction.transactions import Decision
 from intergroup_core.wire.attempts import Staged
 from intergroup_core.wire.statements import Carried, Proposed, statements_in
@@ -114,3 +117,18 @@ def in_its_view(reader: StreamReader, cut: OrderCut) -> OrderCut:
     """The same cut with its view, by which it is known from others where the order began again."""
     install = reader.install_at(cut)
     return OrderCut(cut.timestamp, cut.sender, install.view.id) if install is not None else cut
+
+
+def tell_lost(reader: StreamReader, decision: Decision, reason: str) -> None:
+    """Let a gap be given in the place of a transaction from now on, beside the log that has the decision."""
+    log, _ = reader.place_of(in_its_view(reader, OrderCut(decision.timestamp, decision.sender)))
+    disk = FileDisk(Path(log.where))
+    replace_file(disk, told_transaction_name(decision.timestamp, decision.sender), reason.encode())
+    disk.sync_names()
+
+
+def told_reason(reader: StreamReader, decision: Decision) -> str | None:
+    """Why a gap was given in the place of a transaction, None where it was not."""
+    name = told_transaction_name(decision.timestamp, decision.sender)
+    where = next((log.where for log in reader.parts if name in log.names), None)
+    return None if where is None else (Path(where) / name).read_text(errors="replace")

@@ -115,6 +115,11 @@ def told_name(incarnation: int) -> str:
     return f"told-{incarnation:016x}"
 
 
+def told_transaction_name(timestamp: int, sender: int) -> str:
+    """The file that says of a transaction that a gap was given in its place, and why."""
+    return f"told-{timestamp:016x}-{sender:016x}"
+
+
 def first_of(name: str) -> int | None:
     """The number a segment or index is named for, None for other files."""
     stem, dot, suffix = name.partition(".")

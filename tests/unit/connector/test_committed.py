@@ -216,11 +216,14 @@ def test_rows_that_only_another_site_has_are_fetched(tmp_path: Path) -> None:
 
 
 def test_rows_that_nobody_has_are_an_error_or_a_gap(tmp_path: Path) -> None:
-    _, planner, here = a_site_that_came_later(tmp_path, keeps=False)
+    history, planner, here = a_site_that_came_later(tmp_path, keeps=False)
     start, stop = planner.whole
     rows = rows_in(read_options(tmp_path), planner.slices(start, stop, SliceSizes()))
     assert [(row["kind"], row["value"]) for row in rows] == [("gap", None), ("data", b"after")]
     assert [row["position"] for row in rows] == sorted(row["position"] for row in rows)
+    back = stored(tmp_path / "back", history.deliveries)
+    again = SitePlanner(here, fail_on_data_loss=False, agent=Agent(tmp_path / "here", here, back))
+    assert rows_in(read_options(tmp_path), again.slices(start, stop, SliceSizes())) == rows, "whoever is back by then"
     strict = SitePlanner(here, agent=Agent(tmp_path, here))
     with pytest.raises(DataLost, match=r"transaction that was decided at .* its rows are not to be had.*elsewhere"):
         strict.slices(start, stop, SliceSizes())
