@@ -185,11 +185,11 @@ class Committing:
     def _decide(self, ledger: Ledger, me: MemberId, app: bytes, pending: Pending) -> Step:
         known = ledger.transactions
         sender, seq, at = pending.proposer, pending.seq, pending.timestamp
-        if pending.accepted != pending.timestamp or self._in_vain:
-            probe = self._probe_behind(pending.accepted, me)
-            if probe is None:
-                return self._say(ledger, me, Gathering(self._nonce()))
+        probe = self._probe_behind(pending.accepted, me)
+        if probe is not None:
             sender, seq, at = probe.sender, probe.seq, probe.timestamp
+        elif pending.accepted != pending.timestamp or self._in_vain:
+            return self._say(ledger, me, Gathering(self._nonce()))
         electorates = known.electorate(at, ledger.holders), known.electorate_of(pending, at, ledger.holders)
         ask = Ask(sender, seq, electorates)
         sites = self._sites_for(ask)

@@ -207,6 +207,10 @@ def test_sites_that_came_behind_a_proposal_are_asked_for_a_later_place() -> None
     proposal = world.run()
     assert isinstance(proposal, Ask)
     world.committing.answered(proposal, (1,))
+    world.having = ()
+    later = world.run()
+    assert isinstance(later, Ask)
+    assert later.seq > proposal.seq, "not for what they will never have"
     world.having = (1, 3)
     assert isinstance(world.run(), Done)
     assert world.said == [Proposed, Gathering, Decided]
