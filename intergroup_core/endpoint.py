@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from random import Random
 
 from intergroup_core.config import HEADER_BYTES, Config
@@ -32,6 +31,7 @@ from intergroup_core.multicast.archive import Archive
 from intergroup_core.ports import Control, Distances
 from intergroup_core.timers import earliest
 from intergroup_core.transaction.ledger import Ledger
+from intergroup_core.transaction.restating import Restating
 from intergroup_core.wire.control import encode_control
 from intergroup_core.wire.fields import MAX_TEXT
 from intergroup_core.wire.header import MAX_STORED_BYTES
@@ -42,7 +42,7 @@ from intergroup_core.wire.messages import KeepAlive, Place, RepairRequest, Repor
 from intergroup_core.wire.parse import Arrival, parse
 from intergroup_core.wire.records import Payload
 from intergroup_core.wire.run import Run
-from intergroup_core.wire.statements import Holding, Restated, Statement, encode_statement
+from intergroup_core.wire.statements import Statement, encode_statement
 
 MILLISECOND = 1_000_000
 _ELSEWHERE = HIERARCHY_MESSAGES + KEEPING_MESSAGES
@@ -103,6 +103,7 @@ class Endpoint(Observed):
         self.ledger = Ledger()
         """What ordered statements said so far."""
         self.ledger.learn(ledger)
+        self._restating = Restating(self.ledger)
         self._undurable = Undurable() if logged and service is not Service.UU else None
         self._paths = PathMaker(
             tag=self._tag,
@@ -122,10 +123,6 @@ class Endpoint(Observed):
             ledger=self.ledger,
         )
         self._told_counted = False
-        self._restated = b""
-        """What was said last of what only this site remembered."""
-        self._installed = False
-        """Whether this incarnation has seen a view."""
         self.beginning: Beginning | None = None
         """Where the stream of this incarnation starts, once that is known; in a view that stays it is the view."""
         self._membership: Membership | None = None
@@ -222,10 +219,7 @@ class Endpoint(Observed):
 
     def _emit(self, effect: Effect) -> None:
         """What the membership protocol brings about; of views the ledger has to know at their place."""
-        if isinstance(effect, Install):
-            effect = self.ledger.enter(effect, first=not self._installed)
-            self._installed = True
-        self._effects.append(effect)
+        self._effects.append(self._restating.enter(effect) if isinstance(effect, Install) else effect)
 
     def _reborn(self, reason: str, now: Instant) -> Peer:
         """A new incarnation of this member: nothing of the old one binds it (M5)."""
@@ -237,9 +231,7 @@ class Endpoint(Observed):
         self._told_counted = False
         if self._undurable is not None:
             self._undurable.forget()
-        self._installed = False
-        self._restated = b""
-        self.ledger.leave_stream()
+        self._restating.leave_stream()
         self._effects.append(Gap(reason, self.me, unsure))
         return Peer(self.me, self.name, self._site)
 
@@ -290,10 +282,7 @@ class Endpoint(Observed):
     def declare(self, statement: Statement, now: Instant) -> list[Effect]:
         """A statement for the other members, ordered as what is sent before and after it."""
         self._check_sending()
-        if isinstance(statement, Holding) and statement.holds and not statement.since:
-            since = self.ledger.holders.held_since(statement.site, self._clock.last)
-            statement = replace(statement, since=since)
-        self._outbox.offer_message(encode_statement(statement))
+        self._outbox.offer_message(encode_statement(self._restating.worded(statement, self._clock.last)))
         return self._send_offered(now)
 
     def become_sender(self, now: Instant) -> list[Effect]:
@@ -461,25 +450,6 @@ class Endpoint(Observed):
             case _:
                 self._membership.receive(message, now)
 
-    def _restates(self, path: DataPath) -> bool:
-        """Say what this member knows where all are to say it, or what only its site remembers."""
-        ledger = self.ledger
-        if not (ledger.owes or ledger.unstated) or path.sender is None or not self.is_sender:
-            return False
-        known = b""
-        if ledger.owes:
-            ledger.owes = False
-            if self.me in ledger.transactions.awaiting:
-                known = ledger.remembered()
-        elif ledger.unstated != self._restated:
-            known = self._restated = ledger.unstated
-        if known:
-            # Before it: where all have said what they know, what candidates say is there, too.
-            for carried in ledger.carries():
-                self._outbox.offer_message(encode_statement(carried))
-            self._outbox.offer_message(encode_statement(Restated(known)))
-        return bool(known)
-
     # What follows from every stimulus
 
     def _settle(self, now: Instant) -> list[Effect]:
@@ -504,7 +474,9 @@ class Endpoint(Observed):
         """What the protocol must know of the data, and the application of the protocol."""
         if path.sender is not None and path.sender.data_at is not None:
             membership.sent_data(path.sender.data_at)
-        if self._restates(path):
+        if path.sender is not None and self.is_sender and (said := self._restating.due(self.me)):
+            for statement in said:
+                self._outbox.offer_message(encode_statement(statement))
             path.settle(now)
         membership.doubts(path.wild, now)
         membership.go_on_leaving(now)
