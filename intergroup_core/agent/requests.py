@@ -15,11 +15,10 @@ from intergroup_core.config import Config
 from intergroup_core.errors import ChannelBroken, ConfigError
 from intergroup_core.ids import Service
 from intergroup_core.site_settings import AgentConfig
-from intergroup_core.wire.attempts import attempts_of
-from intergroup_core.wire.fields import BadBody, integer, truth
-from intergroup_core.wire.labels import MAX_TIMEOUT_S, MAX_VERSION, application, positive
+from intergroup_core.wire.fields import BadBody, integer
+from intergroup_core.wire.labels import MAX_VERSION, application
 from intergroup_core.wire.records import Payload, RecordBatch, outline
-from intergroup_core.wire.statements import Abandoned, Proposed
+from intergroup_core.wire.statements import Abandoned, Proposed, proposed_of
 
 MAX_SECONDS = 1e6
 ACK_SECONDS = AgentConfig().ack_timeout_s
@@ -111,17 +110,9 @@ def _message(value: Any) -> tuple[Payload, int]:
 
 def transact_request(body: Any) -> TransactRequest:
     match body:
-        case [int(handle), app, run, version, lasting, timeout_s, attempts, ack, seconds]:
+        case [int(handle), *proposal, ack, seconds]:
             try:
-                proposed = Proposed(
-                    0,
-                    application(app),
-                    application(run),
-                    integer(version, MAX_VERSION),
-                    truth(lasting),
-                    positive(timeout_s, MAX_TIMEOUT_S),
-                    attempts_of(attempts),
-                )
+                proposed = proposed_of(0, proposal)
             except BadBody:
                 raise ChannelBroken(f"a transaction is not understood: {body!r:.200}") from None
             limit = seconds_of([seconds])

@@ -16,7 +16,7 @@ from intergroup_core.api.joining import FETCH_BYTES, LEAVE_SECONDS, committed, w
 from intergroup_core.api.progress import Progress
 from intergroup_core.api.stream import Stream
 from intergroup_core.api.thread_member import ThreadMember
-from intergroup_core.api.transaction import ACK, ACK_SECONDS, TIMEOUT_S, BlockingTransaction, Terms
+from intergroup_core.api.transaction import ACK, ACK_SECONDS, TIMEOUT_S, WITHOUT_AGENT, BlockingTransaction, Terms
 from intergroup_core.client.member import ClientMember
 from intergroup_core.config import Config
 from intergroup_core.errors import ConfigError, IntergroupError, LocalProtocolError
@@ -185,14 +185,9 @@ class BlockingMember:
         ack_timeout: float = ACK_SECONDS,
         timeout_s: int = TIMEOUT_S,
     ) -> BlockingTransaction:
-        """Records that committed readers see together or not at all, by rto and through the site's agent.
-
-        `app` and `version` name it: of the same application a version is committed once, whoever tries again, and
-        versions count up. Without them it is a transaction of its own. It has to be committed within `timeout_s` of
-        its first record, in the group's time.
-        """
+        """Records that committed readers see together or not at all; see GroupMember.transaction."""
         if not isinstance(self._seat, ClientMember):
-            raise LocalProtocolError("transactions need the site's agent and its log; join without in_process=True")
+            raise LocalProtocolError(WITHOUT_AGENT)
         return BlockingTransaction(self._seat, Terms.of(app, version, ack, ack_timeout, timeout_s))
 
     def flush(self, ack: str = "sent") -> None:

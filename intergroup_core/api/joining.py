@@ -16,7 +16,7 @@ from intergroup_core.api.events import Batch, BatchEvent, Event, Members, Messag
 from intergroup_core.api.own_member import OwnMember
 from intergroup_core.api.progress import Progress
 from intergroup_core.api.stream import Stream
-from intergroup_core.api.transaction import ACK, ACK_SECONDS, TIMEOUT_S, Terms, Transaction
+from intergroup_core.api.transaction import ACK, ACK_SECONDS, TIMEOUT_S, WITHOUT_AGENT, Terms, Transaction
 from intergroup_core.client.async_member import AsyncClientMember
 from intergroup_core.config import Config
 from intergroup_core.errors import ConfigError, IntergroupError, LocalProtocolError
@@ -251,7 +251,7 @@ class GroupMember:
         its first record, in the group's time.
         """
         if not isinstance(self._seat, AsyncClientMember):
-            raise LocalProtocolError("transactions need the site's agent and its log; join without in_process=True")
+            raise LocalProtocolError(WITHOUT_AGENT)
         return Transaction(self._seat, Terms.of(app, version, ack, ack_timeout, timeout_s))
 
     async def flush(self, ack: str = "sent") -> None:

@@ -20,6 +20,7 @@ from intergroup_core.wire.records import RecordBatch, Rows
 ACK = "majority"
 ACK_SECONDS = AgentConfig().ack_timeout_s
 TIMEOUT_S = 3_600
+WITHOUT_AGENT = "transactions need the site's agent and its log; join without in_process=True"
 
 
 class TransactingSeat(Protocol):

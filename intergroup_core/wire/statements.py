@@ -211,9 +211,15 @@ def _statement(kind: object, fields: list[Any]) -> Statement | None:
 
 
 def _proposed(fields: list[Any]) -> Proposed:
-    nonce, app, run, version, lasting, timeout_s, attempts = array(fields, 7)
+    nonce, *proposal = array(fields, 7)
+    return proposed_of(serial(nonce), proposal)
+
+
+def proposed_of(nonce: int, fields: object) -> Proposed:
+    """What is proposed, of fields that somebody else sent; BadBody where they are none."""
+    app, run, version, lasting, timeout_s, attempts = array(fields, 6)
     return Proposed(
-        serial(nonce),
+        nonce,
         application(app),
         application(run),
         integer(version, MAX_VERSION),

@@ -5,14 +5,12 @@ python -m tests.integration.agent_crashes --first 0 --seeds 50
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import sys
 import threading
-import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -28,6 +26,7 @@ from intergroup_core.log.stream import StreamReader
 from intergroup_core.runtime.stream_store import StreamStore
 from tests.integration.agents import logs_of, opened, read_until, records_in, status_of, until
 from tests.integration.groups import PATIENCE_SECONDS, a_group_name, loopback
+from tests.integration.seeds import Story, play_seeds
 from tests.integration.sites import Sites, sites
 
 MOST_BATCHES = 12
@@ -160,21 +159,15 @@ def _is_last(event: Any) -> bool:
     return getattr(event, "value", None) == b"afterwards"
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Kill agents under load.")
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--seeds", type=int, default=50)
-    chosen = parser.parse_args(arguments)
+@contextmanager
+def crashes() -> Iterator[Story]:
     with sites() as there:
-        for seed in range(chosen.first, chosen.first + chosen.seeds):
-            started = time.monotonic()
-            try:
-                found = Crash(there, seed).run()
-            except BaseException:
-                print(f"seed {seed}: replay with  python -m tests.integration.agent_crashes --first {seed} --seeds 1")
-                raise
-            print(f"seed {seed}: {found}, {time.monotonic() - started:.1f} s", flush=True)
-    return 0
+        yield lambda seed: Crash(there, seed).run()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    program = "tests.integration.agent_crashes"
+    return play_seeds(program, "Kill agents under load.", crashes, arguments, seeds=50)
 
 
 if __name__ == "__main__":

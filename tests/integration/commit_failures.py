@@ -5,14 +5,13 @@ python -m tests.integration.commit_failures --first 0 --seeds 20
 
 from __future__ import annotations
 
-import argparse
 import signal
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from random import Random
 
@@ -23,6 +22,7 @@ from tests.integration.agents import until
 from tests.integration.groups import a_group_name
 from tests.integration.host_members import ON_HOSTS
 from tests.integration.host_sites import HostSites, host_sites
+from tests.integration.seeds import Story, play_seeds
 from tests.integration.transactions import Writer, a_client, visible
 
 SITES = ("anna", "bert", "carl")
@@ -211,21 +211,15 @@ def _key(rows: Sequence[bytes]) -> tuple[str, int]:
     return app, int(version)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Let sites fail while applications commit.")
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--seeds", type=int, default=20)
-    chosen = parser.parse_args(arguments)
+@contextmanager
+def failures() -> Iterator[Story]:
     with host_sites(*SITES) as sites:
-        for seed in range(chosen.first, chosen.first + chosen.seeds):
-            started = time.monotonic()
-            try:
-                found = Failure(sites, seed).run()
-            except BaseException:
-                print(f"seed {seed}: replay with  python -m tests.integration.commit_failures --first {seed} --seeds 1")
-                raise
-            print(f"seed {seed}: {found}, {time.monotonic() - started:.1f} s", flush=True)
-    return 0
+        yield lambda seed: Failure(sites, seed).run()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    about = "Let sites fail while applications commit."
+    return play_seeds("tests.integration.commit_failures", about, failures, arguments)
 
 
 if __name__ == "__main__":

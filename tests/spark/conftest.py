@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from pyspark_intergroup.demo.java import java_trouble
 from pyspark_intergroup.demo.session import local_session
+from tests.integration.sites import Sites, sites
 from tests.spark.home import environment
 
 
@@ -42,3 +43,9 @@ def spark(java: None, _quick_spark: None) -> Iterator[SparkSession]:
         del os.environ["PYTHONPATH"]
     else:
         os.environ["PYTHONPATH"] = before
+
+
+@pytest.fixture
+def there() -> Iterator[Sites]:
+    with sites() as made:
+        yield made

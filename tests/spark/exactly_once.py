@@ -18,6 +18,7 @@ from pathlib import Path
 from random import Random
 
 from tests.integration.groups import a_group_name
+from tests.integration.seeds import play_seeds
 from tests.integration.sites import Sites, stop_agent
 from tests.spark.clusters import cluster_settings
 from tests.spark.committed import Committed, committed_in
@@ -25,7 +26,7 @@ from tests.spark.drivers import Driver, Job
 from tests.spark.grounds import NO_HOSTS, Loopback, on_hosts
 from tests.spark.numbered import LAST, Numbered
 from tests.spark.restarts import kill_agent
-from tests.spark.seeds import play_seeds
+from tests.spark.seeds import of_queries
 
 VICTIMS = ("driver", "driver and agent", "agent", "worker", "executor", "site", "zombie", "network")
 """`site` is the agent and all that it has on its disk; a `zombie` is a driver that stands still until another has taken
@@ -174,12 +175,8 @@ def play(there: Sites, directory: Path, seed: int, victims: Sequence[str] = ()) 
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    return play_seeds(
-        "tests.spark.exactly_once",
-        "Kill queries that write, and what they use.",
-        play,
-        arguments,
-    )
+    about = "Kill queries that write, and what they use."
+    return play_seeds("tests.spark.exactly_once", about, lambda: of_queries(play), arguments)
 
 
 if __name__ == "__main__":

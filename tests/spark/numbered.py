@@ -42,14 +42,19 @@ class Numbered:
     def _send(self) -> None:
         try:
             while not self._stopped.wait(PAUSE_SECONDS):
-                first = len(self.sent)
-                self.send([f"{self.name}:{number}" for number in range(first, first + 1 + first % MOST_RECORDS)])
+                self.send_more(1 + len(self.sent) % MOST_RECORDS)
         except BaseException as failure:
             self._failure = failure
 
     def send(self, records: Sequence[str]) -> None:
         self._member.send_many([record.encode() for record in records], ack="delivered")
         self.sent += records
+
+    def send_more(self, count: int = 10) -> list[str]:
+        """The next ones; which they are."""
+        first = len(self.sent)
+        self.send([f"{self.name}:{number}" for number in range(first, first + count)])
+        return self.sent[first:]
 
     def send_last(self) -> None:
         self._member.send_many([LAST], ack="delivered")

@@ -17,10 +17,11 @@ from random import Random
 from intergroup_core.client.directories import site_directories
 from intergroup_core.client.lock import SiteLock
 from tests.integration.groups import a_group_name
+from tests.integration.seeds import play_seeds
 from tests.integration.sites import Sites
 from tests.spark.drivers import Driver, Job, Row
 from tests.spark.numbered import LAST, Numbered, numbered, read_all, up_to_last
-from tests.spark.seeds import play_seeds
+from tests.spark.seeds import of_queries
 
 MOST_BATCHES = 3
 """That a run writes before something is killed."""
@@ -134,13 +135,13 @@ class Restarts:
         driver.until(f"has {LAST.decode()}")
 
 
+def play(there: Sites, directory: Path, seed: int) -> str:
+    return Restarts(there, directory, seed).run()
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    return play_seeds(
-        "tests.spark.restarts",
-        "Kill streaming queries and what they use.",
-        lambda there, directory, seed: Restarts(there, directory, seed).run(),
-        arguments,
-    )
+    about = "Kill streaming queries and what they use."
+    return play_seeds("tests.spark.restarts", about, lambda: of_queries(play), arguments)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from tests.integration.groups import a_group_name
 from tests.integration.host_members import joined_on_host, until_value
 from tests.integration.hosts import Hosts, hosts
 from tests.integration.processes import INTERGROUP
-from tests.integration.sites import Sites, sites
+from tests.integration.sites import Sites
 from tests.spark.clusters import DRIVER, WORKERS, a_cluster, address, cluster_settings
 from tests.spark.drivers import Driver, Job, Row, a_driver, spark_environment
 from tests.spark.numbered import LAST, as_row, numbered, read_all, up_to_last
@@ -29,12 +29,6 @@ SENDERS = (3, 4)
 DEFAULTS = Config(network=NetworkConfig(interface="e0"))
 """As `intergroup send` has them: all who use a site's member have the same."""
 MISSING = why_no_namespaces()
-
-
-@pytest.fixture
-def there() -> Iterator[Sites]:
-    with sites() as made:
-        yield made
 
 
 def check_equal(spark: SparkSession, rows: list[Row], wanted: list[Row]) -> None:
@@ -58,7 +52,7 @@ def test_two_executors_read_what_was_sent_in_order_with_its_views(
     with numbered(group, [there.home("a"), there.home("b")]) as senders:
         for turn in range(20):
             sender = senders[turn % 2]
-            sender.send([f"{sender.name}:{len(sender.sent) + number}" for number in range(turn)])
+            sender.send_more(turn)
         with opened(group, there.home("c"), sender=True, name="passing") as passing:
             passing.send(b"passing:0", ack="delivered")
         senders[0].send_last()

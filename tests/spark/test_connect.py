@@ -5,23 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.integration.groups import a_group_name
-from tests.integration.sites import Sites, sites
+from tests.integration.sites import Sites
 from tests.spark.drivers import SPARK_SECONDS, spark_environment
 from tests.spark.numbered import numbered, read_all
 
 CLIENT = str(Path(__file__).with_name("connect_client.py"))
-
-
-@pytest.fixture
-def there() -> Iterator[Sites]:
-    with sites() as made:
-        yield made
 
 
 @pytest.mark.usefixtures("java")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,7 +16,7 @@ from intergroup_core.errors import ConfigError
 from pyspark_intergroup.option_table import READ_OPTIONS, SECTIONS, Option, Scope
 from pyspark_intergroup.source import InterGroupSource
 from tests.integration.groups import a_group_name
-from tests.integration.sites import Sites, sites, stop_agent
+from tests.integration.sites import Sites, stop_agent
 from tests.log_builders import a_history
 from tests.spark.numbered import Numbered, numbered, read_all
 from tests.spark.query import COLUMNS, Sink
@@ -74,12 +73,6 @@ BAD = {
 }
 """A value for every option that it cannot have."""
 WITH_SCHEMA = ("valueFormat", "mode", "columnNameOfCorruptRecord")
-
-
-@pytest.fixture
-def there() -> Iterator[Sites]:
-    with sites() as made:
-        yield made
 
 
 def sentence_in(error: BaseException) -> str:

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.integration.sites import Sites, sites
+from tests.integration.sites import Sites
 from tests.spark.exactly_once import play
 from tests.spark.grounds import NO_HOSTS
 
 LAST = "network" if NO_HOSTS is None else "driver"
 SEEDS = {1: ("zombie", "worker"), 2: ("agent", "driver and agent"), 3: ("site", LAST)}
-
-
-@pytest.fixture
-def there() -> Iterator[Sites]:
-    with sites() as made:
-        yield made
 
 
 @pytest.mark.usefixtures("java")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +26,7 @@ from tests.integration.agents import logs_of
 from tests.integration.groups import PATIENCE_SECONDS, a_group_name
 from tests.integration.host_members import agent_on, joined_on_host, until_value, until_view
 from tests.integration.hosts import WITHOUT_FILTER, hosts
-from tests.integration.sites import Sites, sites
+from tests.integration.sites import Sites
 from tests.spark.clusters import DRIVER, WORKERS, a_cluster, address, cluster_settings
 from tests.spark.drivers import Job, a_driver
 from tests.spark.held import a_gate
@@ -53,12 +53,6 @@ OPTIONS = {
     "fetchTimeout": f"{FETCH_SECONDS}s",
 }
 MISSING = why_no_namespaces() or WITHOUT_FILTER
-
-
-@pytest.fixture
-def there() -> Iterator[Sites]:
-    with sites() as made:
-        yield made
 
 
 def agent_ports(home: Path, group: str) -> dict[str, int]:

@@ -72,4 +72,4 @@ def test_what_was_sent_while_a_query_and_its_agent_were_gone_is_read_when_it_is_
 def send_some(senders: list[Numbered]) -> None:
     for turn in range(20):
         sender = senders[turn % len(senders)]
-        sender.send([f"{sender.name}:{len(sender.sent) + number}" for number in range(turn)])
+        sender.send_more(turn)

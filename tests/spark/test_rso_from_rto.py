@@ -3,28 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from pyspark_intergroup.source import InterGroupSource
 from tests.integration.groups import a_group_name
-from tests.integration.sites import Sites, sites, stop_agent
-from tests.spark.numbered import Numbered, numbered
+from tests.integration.sites import Sites, stop_agent
+from tests.spark.numbered import numbered
 from tests.spark.stepping import stepping, values
-
-
-@pytest.fixture
-def there() -> Iterator[Sites]:
-    with sites() as made:
-        yield made
-
-
-def send(sender: Numbered, records: int = 10) -> list[str]:
-    first = len(sender.sent)
-    sender.send([f"{sender.name}:{number}" for number in range(first, first + records)])
-    return sender.sent[first:]
 
 
 def of(name: str, records: list[str]) -> list[str]:
@@ -34,21 +19,21 @@ def of(name: str, records: list[str]) -> list[str]:
 def test_a_query_gets_what_was_sent_before_it_and_while_it_was_down(there: Sites) -> None:
     group = a_group_name()
     with numbered(group, [there.home("a"), there.home("b")]) as senders:
-        sent = [[*send(sender), *send(sender)] for sender in senders]
+        sent = [[*sender.send_more(), *sender.send_more()] for sender in senders]
         with stepping(group, there.home("q"), startingOffsets="earliest", delivery="rso") as query:
             rows: list[str] = []
             while not all(each[-1] in rows for each in sent):
                 rows += values(query.rows(*query.batch()))
             for sender, each in zip(senders, sent, strict=True):
                 assert of(sender.name, rows) == each
-            more = [send(sender) for sender in senders]
+            more = [sender.send_more() for sender in senders]
             start, end = query.batch()
             seen = query.rows(start, end)
             offset = query.offset
         # The next driver is on another machine, and what it plans again it gets from the senders.
         stop_agent(there.home("q"))
         shutil.rmtree(there.home("q"))
-        missed = [send(sender) for sender in senders]
+        missed = [sender.send_more() for sender in senders]
         with stepping(group, there.home("new"), offset, delivery="rso") as query:
             assert sorted(values(query.rows(start, end))) == sorted(values(seen))
             rest = values(query.available_now())
@@ -59,7 +44,7 @@ def test_a_query_gets_what_was_sent_before_it_and_while_it_was_down(there: Sites
 def test_a_batch_read_replays_it_also_when_the_sender_is_gone(there: Sites) -> None:
     group = a_group_name()
     with numbered(group, [there.home("a")]) as (sender,):
-        sent = [*send(sender), *send(sender)]
+        sent = [*sender.send_more(), *sender.send_more()]
         assert replayed(group, there.home("q")) == sent
     assert replayed(group, there.home("new")) == sent
 

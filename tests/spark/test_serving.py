@@ -30,16 +30,10 @@ from pyspark_intergroup.slice import LogSlice
 from pyspark_intergroup.slicing import Slicer, SliceSizes
 from tests.integration.agents import until
 from tests.integration.groups import PATIENCE_SECONDS, a_group_name, loopback
-from tests.integration.sites import Sites, sites, stop_agent
+from tests.integration.sites import Sites, stop_agent
 from tests.spark.numbered import numbered
 
 SOON_SECONDS = 2.0
-
-
-@pytest.fixture
-def there() -> Iterator[Sites]:
-    with sites() as made:
-        yield made
 
 
 class Planned:

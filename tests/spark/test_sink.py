@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from tests.integration.groups import a_group_name
-from tests.integration.sites import Sites, sites
+from tests.integration.sites import Sites
 from tests.spark.test_errors import sentence_in
 from tests.spark.torn import TornSource
 
@@ -24,12 +24,6 @@ SECONDS = 120
 BATCHES = 10
 LINES = 4
 """Of the file that a batch is."""
-
-
-@pytest.fixture
-def there() -> Iterator[Sites]:
-    with sites() as made:
-        yield made
 
 
 class Place:
