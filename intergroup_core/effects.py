@@ -11,10 +11,12 @@ from intergroup_core.wire.hierarchy import HierarchyMessage
 
 @dataclass(frozen=True, slots=True)
 class Multicast:
-    """One burst: datagrams of `segment` bytes, the last perhaps shorter, to be sent in order."""
+    """Datagrams of `segment` bytes, the last perhaps shorter, to be sent in order."""
 
     data: memoryview | bytes
     segment: int
+    burst: int = 0
+    """Bytes that the network is given in one call, a multiple of `segment`; 0 where it is given all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -346,7 +346,13 @@ def an_endpoint(
 
 
 def bursts(effects: Iterable[Effect]) -> list[tuple[bytes, int]]:
-    return [(bytes(effect.data), effect.segment) for effect in effects if isinstance(effect, Multicast)]
+    """What the network is given, call by call."""
+    return [
+        (bytes(effect.data[start : start + (effect.burst or len(effect.data))]), effect.segment)
+        for effect in effects
+        if isinstance(effect, Multicast)
+        for start in range(0, len(effect.data), effect.burst or len(effect.data))
+    ]
 
 
 def said(effects: Iterable[Effect], kind: type | None = None) -> list[Any]:

@@ -46,8 +46,7 @@ class Outgoing(Delivering):
             if emission is None:
                 break
             emitted += len(emission.data)
-            for start in range(0, len(emission.data), self._burst):
-                self._effects.append(Multicast(emission.data[start : start + self._burst], emission.segment))
+            self._effects.append(Multicast(emission.data, emission.segment, self._burst))
             for run in emission.runs:
                 self._multicast.sent(run)
                 self._ordered_run(run, now)

@@ -84,7 +84,7 @@ class Member:
         self._told_free = -1
         self._loop = asyncio.get_running_loop()
         self._alarm = Alarm(self._loop, self._due)
-        self._unsent: deque[tuple[memoryview | bytes, int]] = deque()
+        self._unsent: deque[tuple[memoryview | bytes, int, int]] = deque()
         self._delivered: deque[Event] = deque()
         self._handing_over = False
         self._room_waiters: list[asyncio.Future[None]] = []
@@ -277,20 +277,20 @@ class Member:
             elif instant.mono - started > MAX_RECEIVE_NS:
                 break
 
-    def _transmit(self, data: memoryview | bytes, segment: int) -> None:
+    def _transmit(self, data: memoryview | bytes, segment: int, burst: int) -> None:
         if self._unsent:
-            self._unsent.append((data, segment))
-        elif (taken := self._transmitter.send(data, segment)) < len(data):
-            self._unsent.append((data[taken:], segment))
+            self._unsent.append((data, segment, burst))
+        elif (taken := self._transmitter.send(data, segment, burst)) < len(data):
+            self._unsent.append((data[taken:], segment, burst))
             self._loop.add_writer(self._transmitter.fileno(), self._writable)
             self.endpoint.congested(now())
 
     def _send_unsent(self) -> None:
         while self._unsent:
-            data, segment = self._unsent.popleft()
-            taken = self._transmitter.send(data, segment)
+            data, segment, burst = self._unsent.popleft()
+            taken = self._transmitter.send(data, segment, burst)
             if taken < len(data):
-                self._unsent.appendleft((data[taken:], segment))
+                self._unsent.appendleft((data[taken:], segment, burst))
                 return
         self._loop.remove_writer(self._transmitter.fileno())
         self._carry_out(self.endpoint.writable(now()))
@@ -320,8 +320,8 @@ class Member:
         """Network first, so that an application that sends from its callback does not overtake what came before."""
         for effect in effects:
             match effect:
-                case Multicast(data, segment):
-                    self._transmit(data, segment)
+                case Multicast(data, segment, burst):
+                    self._transmit(data, segment, burst)
                 case Deliver(chunk):
                     self._delivered.append(chunk)
                 case Install():

@@ -73,16 +73,19 @@ class Transmitter:
     def fileno(self) -> int:
         return self._socket.fileno()
 
-    def send(self, data: memoryview | bytes, segment: int) -> int:
-        """Send datagrams of `segment` bytes, the last perhaps shorter; fewer bytes taken than given is congestion."""
+    def send(self, data: memoryview | bytes, segment: int, burst: int = 0) -> int:
+        """Send datagrams of `segment` bytes, the last perhaps shorter; fewer bytes taken than given is congestion.
+
+        A call of the kernel's gets `burst` bytes at most, whole datagrams; 0 for as many as it takes.
+        """
         total = len(data)
         if total <= segment:
             if total > self._segment > 0:
                 self._cut_by(0)
         elif not self.bursts or (segment != self._segment and not self._cut_by(segment)):
             return self._send_each(data, segment)
-        elif total > self._most:
-            return self._send_bursts(data, segment)
+        elif total > (most := min(burst or self._most, self._most)):
+            return self._send_bursts(data, segment, most)
         try:
             return self._socket.send(data)
         except BlockingIOError:
@@ -90,8 +93,8 @@ class Transmitter:
         except OSError as error:
             return self._refused(data, segment, error)
 
-    def _send_bursts(self, data: memoryview | bytes, segment: int) -> int:
-        send, most, total = self._socket.send, self._most, len(data)
+    def _send_bursts(self, data: memoryview | bytes, segment: int, most: int) -> int:
+        send, total = self._socket.send, len(data)
         at = start = 0
         while start < total:
             try:

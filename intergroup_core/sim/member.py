@@ -207,7 +207,14 @@ class SimMember:
     def _carry_out(self, effect: Effect) -> None:
         """Effects that only changing membership has."""
 
-    def _multicast(self, burst: Multicast) -> None:
+    def _multicast(self, given: Multicast) -> None:
+        if len(given.data) <= given.burst or not given.burst:
+            self._emit(given)
+            return
+        for start in range(0, len(given.data), given.burst):
+            self._emit(Multicast(given.data[start : start + given.burst], given.segment))
+
+    def _emit(self, burst: Multicast) -> None:
         self._tap.emitted(self._scheduler.now, self.id, burst.data, burst.segment)
         if self._refused is None:
             self._network.multicast(self.index, burst.data, burst.segment)

@@ -89,7 +89,7 @@ class _Wire:
     def fileno(self) -> int:
         return self._wire.fileno()
 
-    def send(self, data: bytes, segment: int) -> int:
+    def send(self, data: bytes, segment: int, burst: int = 0) -> int:
         self._wires.notes.append(("sent", data))
         return len(data)
 

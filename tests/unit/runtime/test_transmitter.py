@@ -95,6 +95,15 @@ def test_more_than_a_burst_is_cut_into_bursts_the_kernel_takes(
     assert wire.datagrams == [bytes([number % 256]) * size for number in range(count)]
 
 
+@pytest.mark.parametrize(("burst", "calls"), [(0, [46, 4]), (3 * FRAME, [3] * 16 + [2]), (99 * FRAME, [46, 4])])
+def test_a_call_of_the_kernel_gets_no_more_than_the_burst_asked_for(
+    opened: list[ScriptedSocket], burst: int, calls: list[int]
+) -> None:
+    wire = ScriptedSocket()
+    assert a_transmitter(wire, opened).send(frames(50), FRAME, burst) == 50 * FRAME
+    assert [len(data) // FRAME for data, _ in wire.sent] == calls
+
+
 @pytest.mark.parametrize("offload", [True, False])
 def test_the_last_datagram_of_a_burst_may_be_shorter(opened: list[ScriptedSocket], offload: bool) -> None:
     wire = ScriptedSocket()
