@@ -10,7 +10,7 @@ from intergroup_core.effects import Gap, Install
 from intergroup_core.errors import LocalProtocolError
 from intergroup_core.log.body import message_flags, packed_gap, packed_install, run_table, stated_records
 from intergroup_core.log.context import Context
-from intergroup_core.log.digest import MASK64, checksum, frames_checksum, frames_digest, view_digest
+from intergroup_core.log.digest import checksum, frames_checksum, frames_digest, view_digest
 from intergroup_core.log.entry import MAX_PAYLOAD_BYTES, UNKNOWN_RECORDS, EntryFlag, EntryHeader, Kind
 from intergroup_core.wire.chunk import Chunk
 
@@ -72,6 +72,7 @@ class EntryMaker:
 
     def _data(self, chunk: Chunk, context: Context, synced_words: int) -> MadeEntry:
         runs = (*chunk.head, chunk.run)
+        words = chunk.run.first_words if not chunk.head else np.concatenate([run.first_words for run in runs])
         table = run_table(chunk)
         payload_bytes = len(table) + chunk.nbytes
         if payload_bytes > MAX_PAYLOAD_BYTES:
@@ -80,7 +81,7 @@ class EntryMaker:
         shape = Shape(
             chunk.count,
             min(stated_records(chunk), UNKNOWN_RECORDS),
-            sum(run.count for run in runs),
+            len(words),
             len(runs),
             int(chunk.run.frames.shape[1]),
         )
@@ -94,9 +95,9 @@ class EntryMaker:
             *where,
             *shape,
             context.chain,
-            sum(frames_digest(run.source, run.seq, run.first_words) for run in runs) & MASK64,
+            frames_digest(chunk.source, chunk.first_seq, words),
             self._log,
-            frames_checksum((run.first_words for run in runs), table),
+            frames_checksum((words,), table),
         )
         frames = [np.ascontiguousarray(run.frames).reshape(-1).data.cast("B") for run in runs]
         return MadeEntry(header, [header.packed(), table, *frames])

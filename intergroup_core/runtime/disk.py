@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from intergroup_core.errors import ConfigError, DiskFull, LogError
+from intergroup_core.runtime.reservation import Reservation
 
 LOCK = "lock"
 PRIVATE_DIRECTORY, _PRIVATE_FILE = 0o700, 0o600
@@ -113,6 +114,7 @@ class GrowingFile:
         with explained("open", path):
             self._opened = os.open(path, os.O_RDWR | os.O_CLOEXEC | flags, _PRIVATE_FILE)
             self._size = os.fstat(self._opened).st_size
+        self._reservation = Reservation(self._opened)
 
     @property
     def size(self) -> int:
@@ -127,6 +129,7 @@ class GrowingFile:
 
     def _write(self, parts: Sequence[bytes | memoryview]) -> None:
         wanted = sum(map(len, parts))
+        self._reservation.ahead_of(self._size, wanted)
         written = os.pwritev(self._opened, parts, self._size)
         self._size += written
         while written < wanted:  # the kernel may take less at a time, as it does shortly before the disk is full
@@ -146,6 +149,7 @@ class GrowingFile:
 
     def close(self) -> None:
         if self._opened >= 0:
+            self._reservation.release(self._size)
             os.close(self._opened)
             self._opened = -1
 
