@@ -19,6 +19,8 @@ from intergroup_core.runtime.member import Member
 from intergroup_core.transaction.ledger import Ledger
 from intergroup_core.wire.keeping import HoldingQuery, Span
 
+SAVE_SECONDS = 1.0
+"""How often it is tried again to save what could not be saved."""
 ANSWER_SECONDS = 0.05
 """How long answers to what a reader asks are waited for; it asks again."""
 
@@ -40,6 +42,8 @@ class Reliance:
         self.ask = ask
         self._ledgers = ledgers
         self._saved = 0
+        self._saving: asyncio.TimerHandle | None = None
+        """Waits to save what could not be saved; until then this site says of nothing that it has it."""
         self._unstated = b""
         """What only this site remembers, and it was last seen to that it is stated."""
         self._held = Held()
@@ -55,7 +59,7 @@ class Reliance:
     def bind(self, member: Member, older: Sequence[LogReader]) -> None:
         """The stream's own member, and the logs that it had before."""
         self._holdership.own = member
-        self._held.withheld = lambda: bool(member.endpoint.ledger.unstated)
+        self._held.withheld = lambda: self._saving is not None or bool(member.endpoint.ledger.unstated)
         self.has_older(older)
 
     def has_older(self, logs: Sequence[LogReader]) -> None:
@@ -72,6 +76,8 @@ class Reliance:
 
     def closed(self) -> None:
         self._holdership.forget()
+        if self._saving is not None:
+            self._saving.cancel()
         self.witnesses.ended(self.group, self._held)
 
     def appended(self, entry: int, event: Event) -> None:
@@ -90,7 +96,7 @@ class Reliance:
         self._held.kept(stop)
         if ledger.version != self._saved:
             self._saved = ledger.version
-            self._ledgers.save(self.group, ledger.remembered())
+            self._save(ledger)
             word = ledger.holders.word_on(self.witnesses.key)
             if self.holds and word is not None and not word.holds:
                 # Another stream of this site has ended, or somebody took it for gone.
@@ -101,6 +107,18 @@ class Reliance:
                 asyncio.get_running_loop().call_soon(self._say_again)
         # Last: what a site says that it has, it must not forget.
         self.witnesses.kept()
+
+    def _save(self, ledger: Ledger) -> None:
+        if self._saving is not None:
+            self._saving.cancel()
+            self._saving = None
+        if not self._ledgers.save(self.group, ledger.remembered()):
+            self._saving = asyncio.get_running_loop().call_later(SAVE_SECONDS, self._save_again, ledger)
+
+    def _save_again(self, ledger: Ledger) -> None:
+        self._save(ledger)
+        if self._saving is None:
+            self.witnesses.kept()
 
     def has(self, span: Span) -> bool:
         """Whether this site's own log has it."""

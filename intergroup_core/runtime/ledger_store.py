@@ -30,15 +30,22 @@ class LedgerStore:
             _log.warning("%s cannot be read (%s): who holds the log of group %s is asked anew", path, error, group)
             return b""
 
-    def save(self, group: str, ledger: bytes) -> None:
-        """What cannot be saved is said: the others know it too. That nothing is known is not worth remembering."""
+    def save(self, group: str, ledger: bytes) -> bool:
+        """Whether it is durable now. That nothing is known is not worth remembering."""
         if not ledger:
-            return
+            return True
         try:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             replace_durably(self._path(group), ledger)
         except OSError as error:
-            _log.warning("who holds the log of group %s cannot be kept in %s: %s", group, self._directory, error)
+            _log.warning(
+                "what was stated in group %s cannot be kept in %s: %s; until it can, nobody counts on this site's log",
+                group,
+                self._directory,
+                error.strerror,
+            )
+            return False
+        return True
 
     def _path(self, group: str) -> Path:
         return self._directory / hashlib.blake2b(group.encode(), digest_size=16).hexdigest()
