@@ -194,7 +194,9 @@ class Heads:
 
         What lies before that counts as well: it can be fetched, and its senders may have nothing to send any more.
         """
-        mark = self._mark(entry, event, behind)._replace(begins=behind is not None or before is not None)
+        mark = self._mark(entry, event, behind)
+        if behind is not None or before is not None:
+            mark = mark._replace(begins=True)
         if before is not None:
             mark = mark._replace(before={source: seq for source, seq in before.seqs.items() if seq > 0})
         for head in (*self._heads.values(), self._tail, *self._counted.values()):
