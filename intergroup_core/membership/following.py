@@ -108,7 +108,7 @@ class Following(Repairing):
             standing.path = self._begin(activations, promises, start, change.view, counted, now)
             standing.path.enter_view(activations, now)
         else:
-            standing.path.begin_epoch(change.view.tag, start, activations, last, now)
+            standing.path.begin_epoch(change.view.tag, start, activations, last, change.left, now)
         standing.path.come_from(cut.epoch.tag for cut in change.cuts)
         standing.path.hold_stability(start, now.mono + 2 * standing.ns(self._config.repeat_ms))
         standing.path.permitted = standing.quorum.may_send
