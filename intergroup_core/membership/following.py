@@ -157,6 +157,10 @@ class Following(Repairing):
         if standing.path.has_passed(last) or standing.path.knows_more(last):
             self._take_gap("it had delivered what the others did not recover", now)
             return
+        if standing.me.id in last and standing.me.id not in standing.path.departed:
+            # Its own Add is before the cut and it cannot follow (see _install); nobody keeps for it what it misses.
+            self._take_gap("the view went on without it", now)
+            return
         standing.path.halt()
         self._repair = None
         self._following = change
