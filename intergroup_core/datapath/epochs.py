@@ -158,13 +158,21 @@ class Epochs(Outgoing):
         self.order.blocked = False
 
     def begin_epoch(
-        self, view_tag: int, start: int, activations: Mapping[MemberId, int], last: Mapping[MemberId, int], now: Instant
+        self,
+        view_tag: int,
+        start: int,
+        activations: Mapping[MemberId, int],
+        last: Mapping[MemberId, int],
+        left: Collection[MemberId],
+        now: Instant,
     ) -> None:
         """A repair installed a view: its senders start here, everybody else is behind (T5.4.2)."""
         multicast = self._multicast
         assert multicast is not None
         assert self._guard is not None
-        gone = [member for member in self.members if member not in activations]
+        # Where no sender is left, those that went know whom they counted, and are gone by until they say farewell.
+        known = activations or left
+        gone = [member for member in self.members if member not in known]
         if self._control is not None:
             self._control.reach(self.view_tag, {}, now)
         self.view_tag = view_tag

@@ -33,6 +33,8 @@ class Counting(Minima):
             self._confirmed.clear()
             self.relayed.enter(now)
         self._view_tag = view_tag
+        if senders or self.goes_by_senders():
+            self._last_senders = frozenset() if senders else self._senders
         before, self._senders = self._senders, frozenset(senders)
         gone = before - self._senders
         self._met = {member: at for member, at in self._met.items() if member in self._senders}

@@ -37,6 +37,8 @@ class Minima:
         self._reports: dict[MemberId, Report] = {}
         self._heard: dict[MemberId, int] = {}
         self._senders: frozenset[MemberId] = frozenset()
+        self._last_senders: frozenset[MemberId] = frozenset()
+        """Where no sender is left, those by whom a receiver went: they still know whom they counted."""
         self._confirmed: set[MemberId] = set()
         self._pins: dict[MemberId, tuple[int, int]] = {}
         self._leased: dict[MemberId, None] = {}
@@ -114,7 +116,7 @@ class Minima:
         return self._live and bool(self._senders) and self._me not in self._senders
 
     def _told_by(self, report: Report) -> int:
-        if self._is_unsure or self.goes_by_senders():
+        if self._is_unsure or self.goes_by_senders() or report.member in self._last_senders:
             return report.live.stable if report.live is not None else 0
         return report.acknowledged
 

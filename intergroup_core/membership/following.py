@@ -108,7 +108,7 @@ class Following(Repairing):
             standing.path = self._begin(activations, promises, start, change.view, counted, now)
             standing.path.enter_view(activations, now)
         else:
-            standing.path.begin_epoch(change.view.tag, start, activations, last, now)
+            standing.path.begin_epoch(change.view.tag, start, activations, last, change.left, now)
         standing.path.come_from(cut.epoch.tag for cut in change.cuts)
         standing.path.hold_stability(start, now.mono + 2 * standing.ns(self._config.repeat_ms))
         standing.path.permitted = standing.quorum.may_send
@@ -156,6 +156,10 @@ class Following(Repairing):
         last = next(dict(cut.last) for cut in change.cuts if cut.epoch == standing.epoch)
         if standing.path.has_passed(last) or standing.path.knows_more(last):
             self._take_gap("it had delivered what the others did not recover", now)
+            return
+        if standing.me.id in last and standing.me.id not in standing.path.departed:
+            # Its own Add is before the cut and it cannot follow (see _install); nobody keeps for it what it misses.
+            self._take_gap("the view went on without it", now)
             return
         standing.path.halt()
         self._repair = None

@@ -79,9 +79,15 @@ class Stream(Protocol):
         """Deliver the rest of the epoch up to its cut."""
 
     def begin_epoch(
-        self, view_tag: int, start: int, activations: Mapping[MemberId, int], last: Mapping[MemberId, int], now: Instant
+        self,
+        view_tag: int,
+        start: int,
+        activations: Mapping[MemberId, int],
+        last: Mapping[MemberId, int],
+        left: Collection[MemberId],
+        now: Instant,
     ) -> None:
-        """Go on in a view that a repair installed."""
+        """Go on in a view that a repair installed, and that some left on purpose."""
 
     def come_from(self, epochs: Iterable[int]) -> None:
         """Wait for members of these epochs too, by their tags: they are on their way into the present one."""

@@ -454,3 +454,35 @@ def test_views_are_the_same_everywhere_whatever_is_late(a_live_cluster: MakeLive
     assert cluster.run_until(cluster.agreed)
     assert len(views(cluster, 0)) < 30
     assert sendings(cluster, 0) > 0
+
+
+# Stability
+
+
+@pytest.mark.parametrize("made_by", ["leave", "repair"])
+def test_what_the_last_sender_said_can_be_had_from_a_receiver_once_it_is_gone(
+    a_live_cluster: MakeLive, made_by: str
+) -> None:
+    """Who is in the empty view keeps what a receiver may lack that the last sender counted (property 16)."""
+    seats = [
+        Seat(name="s0", busy=0.0),
+        Seat(name="r1", sender=False),
+        Seat(name="r2", sender=False),
+        Seat(name="s3", busy=0.0, joins_at=0 if made_by == "repair" else None),
+    ]
+    cluster = all_there(a_live_cluster(seats=seats))
+    lost = against(cluster, {FrameType.DATA, FrameType.REPAIR}, [(0, 2)])
+    unheard = against(cluster, {FrameType.REQUEST, FrameType.REPORT}, from_others(cluster, 2) + to_others(cluster, 2))
+    if made_by == "repair":
+        against(cluster, {FrameType.REPORT}, [(0, 1)])
+        cluster.crash(3)
+    cluster[0].send([b"last"])
+    cluster.leave(0)
+    assert cluster.run_until(lambda: members_by_name(cluster, 1) == set())
+    cluster.run_for(20 * MILLISECOND)
+    cluster.crash(0)
+    cluster.run_for(100 * MILLISECOND)
+    cluster.relent(unheard)
+    assert lost.met
+    assert cluster.run_until(lambda: deliveries(cluster, 2, 0) == deliveries(cluster, 1, 0) == 1)
+    assert not gaps(cluster)

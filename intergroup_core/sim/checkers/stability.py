@@ -7,10 +7,13 @@ from collections import defaultdict
 import numpy as np
 
 from intergroup_core.ids import MemberId
-from intergroup_core.sim.checkers.course import BEFORE_ANY, Ints
+from intergroup_core.sim.checkers.course import BEFORE_ANY, Course, Ints
 from intergroup_core.sim.checkers.history import NEVER, UNKNOWN, Flags, History, Stream
 from intergroup_core.sim.checkers.violation import Violation
 from intergroup_core.sim.trace import CountedChanged, Crashed, Disturbed, GapAnnounced, Left, StableDropped, Suspected
+
+LEFT_OUT = frozenset({"failed", "blocked"})
+"""Why a view goes on without a sender that did not want to go."""
 
 
 class _Counted:
@@ -61,7 +64,8 @@ def stability_is_true(history: History) -> Violation | None:
     """16. A message dropped as stable had been locally stable at every member then counted.
 
     A sender counts while it is in every view from the message's to the one in which it is dropped; any other
-    member while it says so, for what belongs to views that it had installed by then and both went through together.
+    member while it says so, for what belongs to views that it had installed by then and both went through together. One
+    that was made a sender meanwhile and left out again, perhaps before it knew of either, counts no longer (H3).
     """
     drops: dict[MemberId, list[tuple[int, int]]] = defaultdict(list)
     for position, event in enumerate(history.events):
@@ -126,8 +130,16 @@ def _was_counted(history: History, dropped: _Dropped, other: Stream, late: Ints,
         sends = np.array([other.member.id in view.members for view in here.events], dtype=bool)[ordinals]
         along = here.parted[ordinals, index] > here.ordinal_at(dropped.at[late])
         says = np.where(sends, along, says)
-    owed &= says
+    owed &= says & ~_left_out(here, other.member.id, ordinals, here.ordinal_at(dropped.at[late]))
     return owed
+
+
+def _left_out(course: Course, member: MemberId, since: Ints, upto: Ints) -> Flags:
+    """Whether a view after one and up to another says that the member failed."""
+    told = [dict(view.departed).get(member) for view in course.events]
+    gone = np.array([ordinal for ordinal, reason in enumerate(told) if reason in LEFT_OUT], dtype=np.int64)
+    found: Flags = np.append(gone, NEVER)[np.searchsorted(gone, since, side="right")] <= upto
+    return found
 
 
 def _following(views: Ints, ordinals: Ints) -> Ints:

@@ -430,11 +430,36 @@ def test_another_receivers_report_does_not_change_what_a_receiver_takes_as_stabl
     assert reports.stable(START + 50) == START + 40
 
 
-def test_in_an_empty_view_everybody_that_is_counted_is_waited_for() -> None:
+def test_in_an_empty_view_a_receiver_goes_by_those_that_left_last_for_they_know_whom_they_counted() -> None:
     reports = live(R)
+    for sender in (A, B):
+        told(reports, sender, acknowledged=START + 20, stable=START + 20)
     reports.enter(VIEW_TAG, (), None, NOW)
-    told(reports, A, acknowledged=START + 40)
-    told(reports, B, acknowledged=START + 30)
+    told(reports, A, serial=2, acknowledged=START + 50, stable=START + 40)
+    told(reports, B, serial=2, acknowledged=START + 50, stable=START + 30)
+    assert reports.stable(START + 50) == START + 30, "a receiver this one never heard of is behind"
+    reports.uncount(B)
+    assert reports.stable(START + 50) == START + 40
+    reports.forget_silent(millis(500), NOW + millis(501))
+    assert reports.stable(START + 50) == START + 50
+
+
+def test_in_an_empty_view_every_receiver_that_is_heard_is_waited_for() -> None:
+    reports = live(R, senders=(A,))
+    reports.enter(VIEW_TAG, (), None, NOW)
+    reports.count(C, NOW)
+    told(reports, A, acknowledged=START + 50, stable=START + 50)
+    told(reports, C, acknowledged=START + 30, stable=START + 10)
+    assert reports.stable(START + 50) == START + 30
+    reports.uncount(A)
+    assert reports.stable(START + 50) == START + 30
+
+
+def test_a_sender_that_leaves_an_empty_view_behind_still_waits_for_those_it_counted() -> None:
+    reports = live(senders=(A,))
+    reports.count(R, NOW)
+    told(reports, R, acknowledged=START + 30)
+    reports.enter(VIEW_TAG, (), None, NOW)
     assert reports.stable(START + 50) == START + 30
 
 

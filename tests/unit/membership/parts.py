@@ -129,7 +129,13 @@ class AStream:
         self.finished = dict(last)
 
     def begin_epoch(
-        self, view_tag: int, start: int, activations: Mapping[MemberId, int], last: Mapping[MemberId, int], now: Instant
+        self,
+        view_tag: int,
+        start: int,
+        activations: Mapping[MemberId, int],
+        last: Mapping[MemberId, int],
+        left: Collection[MemberId],
+        now: Instant,
     ) -> None:
         self.halted = False
         self.tag = view_tag

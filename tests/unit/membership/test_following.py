@@ -95,6 +95,25 @@ def test_a_receiver_that_cannot_recover_starts_anew() -> None:
     assert process.state == "bootstrap"
 
 
+def a_change_with_itself_in_the_cut(last: int) -> MembershipChange:
+    return a_membership_change(B, view=NEXT, entries=[an_entry(A), an_entry(B)], cuts=[a_cut({**ENDS, A: 0, R: last})])
+
+
+def test_a_receiver_that_was_a_sender_inside_the_cut_without_knowing_starts_anew_at_once() -> None:
+    """It can follow no change without itself, and nobody keeps for it what it misses."""
+    process = a_receiver(R)
+    process.stream.reached = False
+    process.hears(a_change_with_itself_in_the_cut(0))
+    assert process.state == "bootstrap"
+
+
+def test_a_receiver_that_had_left_the_senders_in_the_epoch_follows() -> None:
+    process = a_receiver(R)
+    process.stream.departed[R] = 4
+    process.hears(a_change_with_itself_in_the_cut(4))
+    assert (process.state, process.view.id) == ("receiver", NEXT)
+
+
 def test_silent_senders_alone_do_not_make_a_receiver_start_anew() -> None:
     process = a_receiver(R)
     process.at(10_000)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from intergroup_core.ids import Service
 from intergroup_core.sim.trace import TracedMember
-from tests.unit.sim.checkers.traces import A, B, C, R, Story, a_member, a_receiver
+from tests.unit.sim.checkers.traces import R2, A, B, C, R, Story, a_member, a_receiver
 
 
 def a_live_story(*members: TracedMember) -> Story:
@@ -211,6 +211,19 @@ def dropped_before_a_receiver_that_counts_had_it() -> Story:
     return story
 
 
+def dropped_before_one_that_was_just_added_had_it() -> Story:
+    story = Story(a_member(A), a_receiver(), live=True)
+    story.all_install(5, A)
+    story.counts(R)
+    a1 = story.sends(A, 10)
+    story.delivers(A, a1)
+    story.installs(A, 20, A, R)
+    story.drops(A, 20)
+    story.installs(A, 30, A)
+    story.gap(R, R2)
+    return story
+
+
 def dropped_before_a_sender_of_the_view_had_it() -> Story:
     story = a_live_story()
     a1 = story.sends(A, 10)
@@ -367,7 +380,11 @@ WRONG_LIVE: dict[str, list[Callable[[], Story]]] = {
     "12 reliable fifo": [a_hole_across_views],
     "13c nothing skipped": [the_first_of_a_known_view_skipped, skipped_before_a_crash],
     "15 reliable causal": [an_effect_without_its_cause_in_a_later_view],
-    "16 stability is true": [dropped_before_a_receiver_that_counts_had_it, dropped_before_a_sender_of_the_view_had_it],
+    "16 stability is true": [
+        dropped_before_a_receiver_that_counts_had_it,
+        dropped_before_a_sender_of_the_view_had_it,
+        dropped_before_one_that_was_just_added_had_it,
+    ],
     "25 one primary": [
         two_halves_may_send,
         a_half_goes_on_beside_the_next,

@@ -166,6 +166,22 @@ def test_one_that_had_gone_on_without_a_message_is_not_owed_it_by_who_never_foll
     assert check(story.trace) == []
 
 
+def test_one_that_was_added_and_left_out_before_it_knew_is_not_waited_for() -> None:
+    """Views say that it failed (H3); what it then misses it skips with a gap (M5)."""
+    story = Story(a_member(A), a_receiver(), live=True)
+    story.all_install(5, A)
+    story.counts(R)
+    a1 = story.sends(A, 10)
+    story.delivers(A, a1)
+    story.installs(A, 20, A, R)
+    story.installs(A, 30, A)
+    story.drops(A, 30)
+    story.gap(R, R2)
+    story.installs(R2, 30, A)
+    story.ends(A, R2, senders=(A,))
+    assert check(story.trace) == []
+
+
 def test_views_by_ordered_messages_break_ties_as_messages_do() -> None:
     story = Story(a_member(A), a_member(B), a_member(C), live=True)
     for member in (A, B, C):
