@@ -27,24 +27,27 @@ class Inbox:
 
     def put(self, packet: Packet) -> bool:
         """Take a packet; False where there is no room for it."""
-        if self._bytes + len(packet.data) > self._limit_bytes:
+        waiting = self._bytes + len(packet.data)
+        if waiting > self._limit_bytes:
             self.overflowed += 1
             return False
         self._waiting.append(packet)
-        self._bytes += len(packet.data)
+        self._bytes = waiting
         return True
 
     def take(self) -> Arrival:
         """What one wake-up reads, laid end to end."""
         packets, self._waiting = self._waiting[:MAX_SPANS], self._waiting[MAX_SPANS:]
-        if len(packets) == 1 and padded(size := len(packets[0].data)) == size:
-            self._bytes -= size
-            return Arrival(np.frombuffer(packets[0].data, dtype=np.uint8), [(0, size, packets[0].segment)])
-        memory = bytearray()
+        pieces: list[bytes] = []
         spans: list[tuple[int, int, int]] = []
+        at = 0
         for data, segment in packets:
-            spans.append((len(memory), len(data), segment))
-            memory += data
-            memory += bytes(padded(len(memory)) - len(memory))
-            self._bytes -= len(data)
-        return Arrival(np.frombuffer(memory, dtype=np.uint8), spans)
+            size = len(data)
+            spans.append((at, size, segment))
+            pieces.append(data)
+            at += size
+            if odd := padded(size) - size:
+                pieces.append(bytes(odd))
+                at += odd
+            self._bytes -= size
+        return Arrival(np.frombuffer(pieces[0] if len(pieces) == 1 else b"".join(pieces), dtype=np.uint8), spans)

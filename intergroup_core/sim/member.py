@@ -185,8 +185,9 @@ class SimMember:
                     self._scheduler.after(0, self.application.room)
             else:
                 self._carry_out(effect)
-        if self.endpoint.buffered_bytes > self.buffered_most:
-            self.buffered_most = self.endpoint.buffered_bytes
+        buffered = self.endpoint.buffered_bytes
+        if buffered > self.buffered_most:
+            self.buffered_most = buffered
 
     def _installed(self, effect: Install) -> None:
         view = effect.view

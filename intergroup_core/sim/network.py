@@ -144,7 +144,10 @@ class Network:
     def multicast(self, sender: int, data: bytes | memoryview, segment: int) -> None:
         """Carry one burst: datagrams of `segment` bytes, the last perhaps shorter."""
         burst = bytes(data)
-        datagrams = [burst[start : start + segment] for start in range(0, len(burst), segment)]
+        size = len(burst)
+        datagrams = (
+            [burst] if size <= segment else [burst[start : start + segment] for start in range(0, size, segment)]
+        )
         self.datagrams += len(datagrams)
         shared = self._conditions.shared_loss
         if shared:
@@ -154,10 +157,10 @@ class Network:
                     self.dropped += len(self._ports) - 1
                     self.on_drop(Dropped(sender, None, memoryview(datagram)))
             datagrams = [datagram for datagram, keep in zip(datagrams, kept, strict=True) if keep]
-        whole = burst if len(datagrams) * segment >= len(burst) else None
-        for receiver in range(len(self._ports)):
-            if receiver != sender and self._ports[receiver] is not None:
-                self._carry((sender, receiver), datagrams, segment, whole)
+        whole = burst if len(datagrams) * segment >= size else None
+        for receiver, port in enumerate(self._ports):
+            if receiver != sender and port is not None:
+                self._carry((sender, receiver), port, datagrams, segment, whole)
 
     def passage(self, sender: int, receiver: int) -> int | None:
         """When a datagram of something other than the group's own traffic arrives; None where it does not."""
@@ -169,7 +172,7 @@ class Network:
         jitter = int(self._rng.random() * self._conditions.jitter_ns) if self._conditions.jitter_ns else 0
         return self._scheduler.now + self._delays[sender][receiver] + jitter
 
-    def _carry(self, link: Link, datagrams: list[bytes], segment: int, whole: bytes | None) -> None:
+    def _carry(self, link: Link, port: Port, datagrams: list[bytes], segment: int, whole: bytes | None) -> None:
         conditions = self._conditions
         if link in self._cut:
             for datagram in datagrams:
@@ -191,14 +194,18 @@ class Network:
         if conditions.jitter_ns:
             due += int(self._rng.random() * conditions.jitter_ns)
         # A link keeps its order unless the network reorders on purpose.
-        due = max(due, self._last_arrival.get(link, 0))
+        before = self._last_arrival.get(link, 0)
+        if before > due:
+            due = before
         if self._disturbed:
             arrived = self._disturb(link, arrived, segment, due)
         if not arrived:
             return
         self._last_arrival[link] = due
-        port = self._port(link)
-        if len(arrived) == 1 or (conditions.coalesce < 1 and self._rng.random() >= conditions.coalesce):
+        if len(arrived) == 1:
+            (datagram,) = arrived
+            self._scheduler.at(due, port.arrive, Packet(datagram, len(datagram)))
+        elif conditions.coalesce < 1 and self._rng.random() >= conditions.coalesce:
             for datagram in arrived:
                 self._scheduler.at(due, port.arrive, Packet(datagram, len(datagram)))
         elif whole is not None and len(arrived) == len(datagrams):

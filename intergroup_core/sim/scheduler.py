@@ -48,16 +48,17 @@ class Scheduler:
 
     def run_until(self, end: int) -> None:
         """Run every event up to and including a time, and leave the clock there."""
-        heap = self._heap
-        here = 0
+        heap, pop = self._heap, heapq.heappop
+        now = self.now
+        run, here = 0, 1
         while heap and heap[0][0] <= end:
-            when, _, action, args = heapq.heappop(heap)
-            if when != self.now:
-                self.now = when
-                here = 0
-            here += 1
-            if here > MAX_EVENTS_AT_ONCE:
+            when, _, action, args = pop(heap)
+            run += 1
+            if when != now:
+                self.now = now = when
+                here = run
+            elif run - here >= MAX_EVENTS_AT_ONCE:
                 raise SimulationStuck(f"more than {MAX_EVENTS_AT_ONCE} events at {when} ns; the last was {action!r}")
-            self.events_run += 1
             action(*args)
-        self.now = max(self.now, end)
+        self.events_run += run
+        self.now = max(now, end)

@@ -16,6 +16,8 @@ from intergroup_core.wire.records import MAX_RECORDS
 
 Frame = tuple[MemberId, int]
 """A frame's source and seq."""
+_DATA, _KEEP_ALIVE, _LAST = int(FrameType.DATA), int(FrameType.KEEP_ALIVE), int(Flag.LAST)
+"""As plain numbers, which compare quickly."""
 MAX_RANGE = 100_000
 """Frames of one requested range that are counted; only a planted bug asks for more."""
 
@@ -86,16 +88,20 @@ class WireTap:
 
     def emitted(self, at: int, member: MemberId, data: bytes | memoryview, segment: int) -> None:
         """A member multicasts a burst."""
+        if len(data) <= segment:
+            self._frame(at, member, data)
+            return
+        burst = memoryview(data)
         for start in range(0, len(data), segment):
-            self._frame(at, member, memoryview(data)[start : start + segment])
+            self._frame(at, member, burst[start : start + segment])
 
-    def _frame(self, at: int, member: MemberId, frame: memoryview) -> None:
+    def _frame(self, at: int, member: MemberId, frame: bytes | memoryview) -> None:
         (_, _, kind, flags, _, view_tag, length, fragment, _, sender, seq, timestamp) = HEADER.unpack_from(frame)
         self.frames[kind] += 1
         self.bytes[kind] += len(frame)
-        if kind == FrameType.DATA:
+        if kind == _DATA:
             self._data(at, member, frame, length, flags, fragment, seq, timestamp)
-        elif kind == FrameType.KEEP_ALIVE:
+        elif kind == _KEEP_ALIVE:
             self._trace.events.append(Promised(at, member, seq, timestamp))
         elif kind == FrameType.REQUEST:
             body = bytes(frame[HEADER_BYTES : HEADER_BYTES + length])
@@ -107,7 +113,7 @@ class WireTap:
                 self.requests.update((source, asked) for asked in range(first, last + 1))
         elif kind == FrameType.REPAIR:
             (_, _, inner, _, _, _, _, _, _, source, repaired, _) = HEADER.unpack_from(frame, HEADER_BYTES)
-            if inner == FrameType.DATA:
+            if inner == _DATA:
                 self.repairs[source, repaired] += 1
             else:
                 self.promise_repairs += 1
@@ -116,7 +122,7 @@ class WireTap:
         self,
         at: int,
         member: MemberId,
-        frame: memoryview,
+        frame: bytes | memoryview,
         length: int,
         flags: int,
         fragment: int,
@@ -132,7 +138,7 @@ class WireTap:
                 outgoing.resume(bytes(frame[HEADER_BYTES : HEADER_BYTES + length]))
         if outgoing.count > MAX_RECORDS:
             outgoing.statement += frame[HEADER_BYTES : HEADER_BYTES + length]
-        if flags & Flag.LAST:
+        if flags & _LAST:
             digest = digest_of(bytes(outgoing.statement) or payload_of(outgoing.taken()))
             self._trace.events.append(
                 Sent(at, member, outgoing.first_seq, seq, outgoing.first_timestamp, timestamp, digest)
@@ -141,7 +147,7 @@ class WireTap:
     def dropped(self, dropped: Dropped) -> None:
         """The network lost a datagram on its way to somebody."""
         (_, _, kind, _, _, _, _, _, _, sender, seq, _) = HEADER.unpack_from(dropped.data)
-        if kind == FrameType.DATA:
+        if kind == _DATA:
             self.lost.add((sender, seq))
 
     def _of(self, member: MemberId) -> _Outgoing:

@@ -53,9 +53,11 @@ _ONE = np.uint64(1)
 FEW = 8
 """One in so many frames at most starts a new run or ends a message where a buffer is taken apart piece by piece."""
 _LAST = int(Flag.LAST)
-_FULL_DATA = np.uint64(MAGIC_VERSION | FrameType.DATA << TYPE_SHIFT)
-_LAST_DATA = np.uint64(MAGIC_VERSION | FrameType.DATA << TYPE_SHIFT | _LAST << FLAG_SHIFT)
+_FULL = MAGIC_VERSION | FrameType.DATA << TYPE_SHIFT
+_END = _FULL | _LAST << FLAG_SHIFT
 """The upper half of word 0 of a data frame, in mid-message and at its end."""
+_FULL_DATA, _LAST_DATA = np.uint64(_FULL), np.uint64(_END)
+_TYPES = {int(kind): kind for kind in FrameType}
 _RUN_STEP = np.array([[0], [0], [1], [1]], dtype=np.uint64)
 """From a frame to the next: same group and sender, next seq and timestamp."""
 _STORED = (FrameType.DATA, FrameType.KEEP_ALIVE, FrameType.CHANGE)
@@ -78,7 +80,8 @@ def parse(arrival: Arrival, group_tag: int, counters: Counters) -> Iterator[Pars
     """Everything sound in an arrival, in order of receipt."""
     usable = len(arrival.data) & ~7
     words: Words = arrival.data[:usable].view(np.uint64)
-    for offset, length, segment in _blocks(arrival.spans):
+    spans = arrival.spans
+    for offset, length, segment in spans if len(spans) == 1 else _blocks(spans):
         if segment % 8 or not HEADER_BYTES <= segment <= MAX_FRAME_BYTES:
             counters.drop("length", -(-length // segment) if length else 1)
             continue
@@ -153,7 +156,7 @@ def _parse_frame(frame: Words, group_tag: int, counters: Counters, repair: Repai
         if not seq or not timestamp or (not last and (change or length != size - HEADER_BYTES)):
             counters.drop("field")
             return None
-        if change and decode_change(frame.view(np.uint8)[HEADER_BYTES : HEADER_BYTES + length].tobytes()) is None:
+        if change and decode_change(_body(frame, length)) is None:
             counters.drop("body")
             return None
         ends, lengths = ([0], [length]) if last else ([], [])
@@ -186,20 +189,17 @@ def _parse_frame(frame: Words, group_tag: int, counters: Counters, repair: Repai
         inside = frame[HEADER_WORDS:]
         return _parse_frame(inside, group_tag, counters, Repair(MemberId(sender), answered))
     if FrameType.REQUEST <= kind <= FrameType.FAREWELL:
-        body = frame.view(np.uint8)[HEADER_BYTES : HEADER_BYTES + length].tobytes()
-        message = decode_control(FrameType(kind), MemberId(sender), view_tag, body)
+        message = decode_control(_TYPES[kind], MemberId(sender), view_tag, _body(frame, length))
         if message is None:
             counters.drop("body")
         return message
     if kind in HIERARCHY_TYPES:
-        body = frame.view(np.uint8)[HEADER_BYTES : HEADER_BYTES + length].tobytes()
-        said = decode_hierarchy(FrameType(kind), sender, body)
+        said = decode_hierarchy(_TYPES[kind], sender, _body(frame, length))
         if said is None:
             counters.drop("body")
         return said
     if kind in KEEPING_TYPES:
-        body = frame.view(np.uint8)[HEADER_BYTES : HEADER_BYTES + length].tobytes()
-        asked = decode_keeping(FrameType(kind), sender, body)
+        asked = decode_keeping(_TYPES[kind], sender, _body(frame, length))
         if asked is None:
             counters.drop("body")
         return asked
@@ -207,8 +207,15 @@ def _parse_frame(frame: Words, group_tag: int, counters: Counters, repair: Repai
     return None
 
 
+def _body(frame: Words, length: int) -> bytes:
+    return frame.tobytes()[HEADER_BYTES : HEADER_BYTES + length]
+
+
 def _parse_frames(frames: Words, group_tag: int, counters: Counters, repair: Repair | None) -> Iterator[Parsed]:
     """Many frames of one size: data and repairs by vector, anything else one by one."""
+    if len(frames) <= FEW and (few := _few_runs(frames, group_tag, repair)) is not None:
+        yield from few
+        return
     head = np.ascontiguousarray(frames[:, :HEADER_WORDS].T)
     sound = check_frames(frames, head[0])
     breaks = (head[2:, 1:] - head[2:, :-1] != _RUN_STEP).any(axis=0).nonzero()[0]
@@ -226,6 +233,51 @@ def _parse_frames(frames: Words, group_tag: int, counters: Counters, repair: Rep
         else:
             yield from _parse_mixed(piece, here, sound[start:stop], group_tag, counters, repair)
         start = stop
+
+
+def _few_runs(frames: Words, group_tag: int, repair: Repair | None) -> list[Run] | None:
+    """The runs in so few frames that arrays of their fields cost more than they save; None unless all is sound data."""
+    body = frames.shape[1] * 8 - HEADER_BYTES
+    runs: list[Run] = []
+    start, continued = 0, None
+    ends: list[int] = []
+    lengths: list[int] = []
+    heads = frames[:, :HEADER_WORDS].tolist()
+    for at, (word, second, tag, source, seq, timestamp) in enumerate(heads):
+        upper, length, view_tag = word >> 32, second >> LENGTH_SHIFT & 0xFFFF, second & 0xFFFFFFFF
+        if tag != group_tag or not source or not 0 < seq <= MAX_SEQ or not 0 < timestamp <= MAX_TIMESTAMP:
+            return None
+        if length > body or (upper != _END and (upper != _FULL or length != body)):
+            return None
+        if continued != (source, seq, timestamp, view_tag, second >> FRAGMENT_SHIFT):
+            if at:
+                runs.append(_few_run(heads[start], frames[start:at], ends, lengths, repair))
+            start, ends, lengths = at, [], []
+        fragment = (second >> FRAGMENT_SHIFT) + 1
+        if upper == _END:
+            ends.append(at - start)
+            lengths.append(length)
+            fragment = 0
+        continued = (source, seq + 1, timestamp + 1, view_tag, fragment)
+    if body > MAX_STORED_BYTES - HEADER_BYTES or not check_frames(frames).all():
+        return None
+    runs.append(_few_run(heads[start], frames[start:], ends, lengths, repair))
+    return runs
+
+
+def _few_run(head: list[int], frames: Words, ends: list[int], lengths: list[int], repair: Repair | None) -> Run:
+    _, second, _, source, seq, timestamp = head
+    return Run(
+        MemberId(source),
+        seq,
+        timestamp,
+        second & 0xFFFFFFFF,
+        frames,
+        second >> FRAGMENT_SHIFT,
+        ends,
+        lengths,
+        repair,
+    )
 
 
 def _one_run(frames: Words, head: Words, ends: list[int], group_tag: int, repair: Repair | None) -> Run | None:
