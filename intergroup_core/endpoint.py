@@ -97,6 +97,7 @@ class Endpoint(Observed):
         self._effects: list[Effect] = []
         self._outbox = Outbox(config.send.queue_bytes, config.group.max_message_bytes)
         self._wants_to_send = sender
+        self._stays = False
         self._site = site
         self._control = control
         self._record = record
@@ -204,6 +205,7 @@ class Endpoint(Observed):
             reborn=self._reborn,
             has_unsent=lambda: bool(self._outbox),
         )
+        self._membership.stays = self._stays
         self._membership.start(sender=sender, now=now)
 
     def _say(self, message: MembershipMessage) -> None:
@@ -291,6 +293,13 @@ class Endpoint(Observed):
         if membership is not None and (membership.is_leaving or membership.state is State.LEFT):
             return []
         return self._send_offered(now)
+
+    def stay(self, stays: bool, now: Instant) -> list[Effect]:
+        """Whether somebody will send again: then a sender is not left out for its silence."""
+        self._stays = stays
+        if self._membership is not None:
+            self._membership.stays = stays
+        return self._settle(now)
 
     def _send_offered(self, now: Instant) -> list[Effect]:
         if self._fixed is None:

@@ -59,6 +59,8 @@ class Sending:
     def __init__(self, member: Member) -> None:
         self.member = member
         self.users = 0
+        self._staying = 0
+        """Users for whom it is not to be left out of the senders, though they are silent."""
         self.offered = 0
         self._delivered = 0
         self._not_kept: deque[Mark] = deque()
@@ -73,6 +75,17 @@ class Sending:
         """Records of which nobody here knows whether the others have them."""
         self._kept = 0
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+
+    def stay(self) -> None:
+        """One of its users will send again, sooner or later."""
+        self._staying += 1
+        self.member.stay(True)
+
+    def stay_no_longer(self) -> None:
+        """One of those has gone."""
+        self._staying -= 1
+        if not self._staying:
+            self.member.stay(False)
 
     async def send(self, records: Records) -> Sent:
         """Hand records over."""

@@ -69,6 +69,11 @@ class Handle:
     """Records of the sending member for which this client has waited."""
     staging: Staging = field(default_factory=Staging)
 
+    @property
+    def lingers(self) -> float:
+        """For how long a member that sent for this client is kept ready for the next one like it."""
+        return self.opened.config.agent.linger_s if self.sending is not None else 0.0
+
 
 class Session:
     """Answers requests as they can be answered, in any order; sends of one handle keep theirs."""
@@ -206,6 +211,8 @@ class Session:
             handle.stream.check()
             handle.sending = self._streams.sending(handle.stream, handle.opened.name)
             handle.sending.users += 1
+            if handle.lingers:
+                handle.sending.stay()
             handle.settled = handle.sending.offered
         return handle.sending
 
@@ -345,31 +352,40 @@ class Session:
                     return {"stop": stop}
                 handle = self._handle(number)
                 del self._handles[number]
-                await self._release(handle, float(seconds))
+                await self._let_go(handle, float(seconds))
                 return {"stop": handle.stream.log.kept}
         raise ChannelBroken(f"a request to close is not understood: {body!r:.100}")
 
-    async def _release(self, handle: Handle, seconds: float = LEAVE_SECONDS) -> None:
-        """Let go of a group; whoever is the last to use a member makes it leave."""
+    async def _let_go(self, handle: Handle, seconds: float = LEAVE_SECONDS) -> None:
+        """Let go of a group, at once or, where a sender is kept ready, when nobody has needed it for a while."""
+        if handle.lingers and handle.sending is not None and not handle.stream.ended:
+            await _all_sent(handle.sending, seconds)
+            self._streams.later(handle.lingers, self._release(handle, seconds))
+        else:
+            await self._release(handle, seconds)
+
+    async def _release(self, handle: Handle, seconds: float) -> None:
+        """Whoever is the last to use a member makes it leave."""
         stream = handle.stream
         try:
             if handle.sending is not None:
+                if handle.lingers:
+                    handle.sending.stay_no_longer()
                 if _is_last_to_send(handle):
                     stream.cease(handle.sending)
                 await self._release_sender(stream, handle.sending, seconds)
         finally:
             stream.leases.discard(handle)
             if not stream.leases:
-                await self._streams.leave(stream, seconds, linger=handle.opened.config.agent.linger_s)
+                linger = handle.opened.config.agent.linger_s if handle.sending is None else 0.0
+                await self._streams.leave(stream, seconds, linger=linger)
 
     async def _release_sender(self, stream: Stream, sending: Sending, seconds: float) -> None:
         sending.users -= 1
         if sending is not stream.sending and not sending.users:
             await self._end_sender(stream, sending, seconds)
-        elif not sending.member.closed and len(stream.leases) > 1:
-            with suppress(MemberEnded, TimeoutError, LocalProtocolError):
-                async with asyncio.timeout(seconds):
-                    await sending.member.sent()
+        elif len(stream.leases) > 1:
+            await _all_sent(sending, seconds)
 
     async def _end_sender(self, stream: Stream, sending: Sending, seconds: float) -> None:
         member = sending.member
@@ -391,9 +407,17 @@ class Session:
         handles, self._handles = list(self._handles.values()), {}
         for handle in handles:
             try:
-                await self._release(handle)
+                await self._let_go(handle)
             except IntergroupError as error:
                 _log.warning("%s", error)
+
+
+async def _all_sent(sending: Sending, seconds: float) -> None:
+    """Until all that was handed over has gone to the network, as far as it goes in this time."""
+    if not sending.member.closed:
+        with suppress(MemberEnded, TimeoutError, LocalProtocolError):
+            async with asyncio.timeout(seconds):
+                await sending.left()
 
 
 def _is_last_to_send(handle: Handle) -> bool:

@@ -270,17 +270,17 @@ class Streams:
     async def leave(self, stream: Stream, seconds: float, *, linger: float) -> None:
         """Nobody uses a stream any more: it leaves its group, at once or after a while in which nobody came."""
         if linger and not stream.ended:
-            self._background(self._leave_later(stream, linger, seconds))
+            self.later(linger, self._leave_unused(stream, seconds))
         else:
             await self._leave(stream, seconds)
 
-    async def _leave_later(self, stream: Stream, linger: float, seconds: float) -> None:
-        await asyncio.sleep(linger)
+    def later(self, seconds: float, work: Coroutine[Any, Any, None]) -> None:
+        """Do something after a while, or never, where the agent ends before that."""
+        self._background(_after(seconds, work))
+
+    async def _leave_unused(self, stream: Stream, seconds: float) -> None:
         if not stream.leases:
-            try:
-                await self._leave(stream, seconds)
-            except IntergroupError as error:
-                _log.warning("%s", error)
+            await self._leave(stream, seconds)
 
     async def _leave(self, stream: Stream, seconds: float) -> None:
         if self._streams.get((stream.group, stream.service)) is stream:
@@ -379,6 +379,16 @@ class Streams:
         )
         sending = Sending(member)
         return sending
+
+
+async def _after(seconds: float, work: Coroutine[Any, Any, None]) -> None:
+    try:
+        await asyncio.sleep(seconds)
+        await work
+    except IntergroupError as error:
+        _log.warning("%s", error)
+    finally:
+        work.close()  # it may not have begun
 
 
 def _cut_words(cut: TornEnd) -> tuple[str, int, int]:

@@ -84,6 +84,8 @@ class Course(ABC):
         """Since when a receiver waits for what nobody repaired because the senders are about to end the view."""
         self._help_at = 0
         self._silent_since = 0
+        self.stays = False
+        """Whether somebody will send again: silence is then no reason to go."""
         self._finishing = False
         self._floor = 0
         """What an earlier incarnation delivered last: this one begins above it."""

@@ -284,7 +284,8 @@ class Membership(Following):
     def _may_fall_silent(self) -> bool:
         """The last sender stays (M14); so does everybody where a quorum is asked for, whose votes others need (M11)."""
         standing = self.standing
-        return not (standing.is_last_sender() or self._has_unsent() or standing.quorum.rule != "none")
+        wanted = self.stays or self._has_unsent()
+        return not (wanted or standing.is_last_sender() or standing.quorum.rule != "none")
 
     def _tick_silence(self, now: Instant) -> None:
         silent = now.mono - self._silent_since >= self.standing.ns(self._config.silence_ms)

@@ -128,6 +128,11 @@ class Member:
         self._check_open()
         self._carry_out(self.endpoint.become_sender(now()))
 
+    def stay(self, stays: bool) -> None:
+        """Whether somebody will send again through it, however long it is silent until then."""
+        if not self._closed:
+            self._carry_out(self.endpoint.stay(stays, now()))
+
     async def send_many(self, records: Records) -> None:
         """Hand records over, waiting until the queue takes them; an empty one takes any number."""
         await self._taken(lambda: self.send(records))

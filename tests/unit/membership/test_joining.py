@@ -312,6 +312,16 @@ def test_a_sender_that_sends_is_not_silent() -> None:
     assert process.state == "sender"
 
 
+def test_a_sender_through_whom_somebody_will_send_again_stays_however_long_that_takes() -> None:
+    process = a_sender(silence_ms=1_000)
+    process.machine.stays = True
+    process.keeps_hearing(B, C, until_ms=5_000)
+    assert (process.state, process.stream.emitted) == ("sender", [])
+    process.machine.stays = False
+    process.keeps_hearing(B, C, until_ms=5_100)
+    assert process.state == "to receiver"
+
+
 def test_the_last_sender_does_not_leave_for_silence() -> None:
     process = a_newcomer(R, sender=True, silence_ms=1_000)
     process.at(10_000)
