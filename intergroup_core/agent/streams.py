@@ -187,7 +187,10 @@ class Streams:
     def keep(self, group: str, service: Service, config: Config) -> Stream:
         """Be in a group for its log alone, until the agent ends."""
         stream = self.open(group, service, None, config, sender=False)
-        stream.leases.add(KEEPER)
+        if KEEPER not in stream.leases:
+            stream.leases.add(KEEPER)
+            # Only senders can agree where a view ends whose other senders died: without one there would be a gap.
+            stream.sending.stay()
         self.hold(stream, stream.sending)
         return stream
 

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import intergroup_core as ig
+from intergroup_core.client.directories import site_directories
 from intergroup_core.client.member import ClientMember
+from intergroup_core.errors import AgentGone
 from intergroup_core.ids import Service
 from intergroup_core.log.cut import OrderCut
+from intergroup_core.log.reader import LogReader
+from intergroup_core.runtime.disk import FileDisk
 from intergroup_core.runtime.home import HOME_VARIABLE
 from intergroup_core.runtime.stream_store import StreamStore
 from intergroup_core.runtime.subscription_store import SubscriptionStore
-from tests.integration.agents import QUICK, opened, read_values, status_of, until
+from tests.integration.agents import QUICK, logs_of, opened, read_values, status_of, until
 from tests.integration.groups import PATIENCE_SECONDS, a_group_name, loopback
 from tests.integration.processes import INTERGROUP
 from tests.integration.sites import Sites, sites, stop_agent
@@ -66,6 +73,45 @@ def test_a_keeper_without_a_client_serves_what_its_senders_cannot_any_more(there
     assert daemon.returncode == 0
     again = intergroup(keeper, "agent", "--stop")
     assert (again.returncode, "no agent runs" in again.stderr) == (3, True)
+
+
+def test_keepers_have_no_gap_when_the_only_one_who_wrote_is_killed(there: Sites, tmp_path: Path) -> None:
+    group, homes = a_group_name(), [there.home("keeper"), there.home("other keeper")]
+    silence_ms = 200
+    settings = tmp_path / "quiet.toml"
+    settings.write_text(f"[membership]\nsilence_ms = {silence_ms}\n[network]\ninterface = 'lo'\n")
+    daemons = [
+        subprocess.Popen(
+            [INTERGROUP, "agent", "--keep", group, "--config", str(settings)],
+            env=os.environ | {HOME_VARIABLE: str(home)},
+            stderr=subprocess.DEVNULL,
+        )
+        for home in homes
+    ]
+
+    def states() -> list[str]:
+        return [stream["state"] for home in homes for stream in status_of(home)["streams"]]
+
+    def kept(home: Path) -> list[bytes]:
+        with opened(group, home, start="earliest", config=ig.Config.load(settings)) as reader:
+            return read_values(reader, 2)
+
+    until(lambda: all(site_directories(home).socket.exists() for home in homes))
+    with suppress(AgentGone), opened(group, there.home("writer"), sender=True, config=loopback()) as desk:
+        desk.send(b"before", ack="all")
+        time.sleep(5 * silence_ms / 1_000)  # a silence that nobody tells of, since it is not to matter
+        assert states() == ["sender"] * 2
+        os.kill(status_of(there.home("writer"))["pid"], signal.SIGKILL)
+    with opened(group, there.home("writer"), sender=True, config=loopback()) as desk:
+        desk.send(b"after", ack="all")
+        for home in homes:
+            assert kept(home) == [b"before", b"after"]
+            assert not any(
+                len(segment.index.gaps) for log in logs_of(home) for segment in LogReader(FileDisk(log)).segments
+            )
+    for home, daemon in zip(homes, daemons, strict=True):
+        stop_agent(home)
+        assert daemon.wait(PATIENCE_SECONDS) == 0
 
 
 def test_a_subscription_goes_on_where_its_last_reader_had_come(there: Sites) -> None:
