@@ -174,6 +174,8 @@ class ReliableTimestampOrdered:
         """Only what is in order counts."""
 
     def ordered(self, run: Run) -> None:
+        if self._closed:
+            return  # of a source whose Add is the last thing before the cut: it may follow from what that leaves out
         source = self._sources[run.source]
         self._raise(source, run.last_timestamp, by_keepalive=False)
         if (chunk := source.assembly.add(run)) is not None:

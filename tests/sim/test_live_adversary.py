@@ -456,6 +456,26 @@ def test_views_are_the_same_everywhere_whatever_is_late(a_live_cluster: MakeLive
     assert sendings(cluster, 0) > 0
 
 
+def test_nothing_of_one_whose_add_is_the_last_before_the_cut_is_delivered(a_live_cluster: MakeLive) -> None:
+    """What it said may follow from what the cut leaves out (property 15)."""
+    seats = [Seat(name="s0", busy=0.0), Seat(name="s1", busy=0.0), Seat(name="late", busy=0.0, joins_at=None)]
+    cluster = all_there(a_live_cluster(seats=seats))
+    against(cluster, {FrameType.REPORT}, from_others(cluster, 0))  # so it never hears that all are ready
+    cluster.join(2)
+    assert cluster.run_until(lambda: members_by_name(cluster, 1) == members_by_name(cluster, 2) == {"s0", "s1", "late"})
+    cluster[1].send([b"cause"])
+    assert cluster.run_until(lambda: deliveries(cluster, 2, 1) == 1)
+    cluster[2].send([b"effect"])
+    assert cluster.run_until(lambda: deliveries(cluster, 1, 2) == 1)
+    assert members_by_name(cluster, 0) == {"s0", "s1"}
+    late = cluster[2].id
+    cluster.crash(1)
+    cluster.crash(2)
+    assert cluster.run_until(lambda: members_by_name(cluster, 0) == {"s0"})
+    assert any(late in view.joined for view in views(cluster, 0)), "its Add is in the cut"
+    assert deliveries(cluster, 0, 1) == deliveries(cluster, 0, 2) == 0
+
+
 # Stability
 
 

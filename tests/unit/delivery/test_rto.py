@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from intergroup_core.counters import Counters
 from intergroup_core.delivery.rto import ReliableTimestampOrdered
-from intergroup_core.ids import MemberId
+from intergroup_core.ids import MAX_TIMESTAMP, MemberId
 from intergroup_core.wire.membership import Change
 from intergroup_core.wire.run import Run
 from tests.builders import START, A, B, C, R, a_run, parsed
@@ -392,6 +392,18 @@ def test_a_source_without_a_cut_keeps_only_what_was_delivered() -> None:
     order.promised(A, START + 5)
     order.close({A: 1}, START)
     assert taken(order) == [(10, A)]
+
+
+def test_what_a_source_said_that_is_added_last_before_the_cut_is_discarded() -> None:
+    order = an_order(A)
+    order.ordered(a_change(A, 1, START + 10))
+    order.close({A: 1}, START + 10)
+    assert taken(order) == [(10, A)]
+    order.add(B, START + 10, 1)
+    order.ordered(a_run(B, 1, START + 20))
+    assert taken(order) == []
+    assert order.activations()[B] == 1
+    assert order.promises()[B] == MAX_TIMESTAMP, "and nobody waits for it"
 
 
 def test_half_a_message_is_discarded() -> None:
