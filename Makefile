@@ -70,7 +70,7 @@ smoke:  ## the demo, the examples and errors on the oldest Spark that is support
 	$(OLDEST_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e . 'pyspark==$(OLDEST).*' pytest hypothesis 'pandas>=2,<3'
 	$(OLDEST_VENV)/bin/pytest tests/spark/test_demo.py tests/spark/test_examples.py tests/spark/test_errors.py
 
-fuzz: venv  ## simulated seeds, malformed frames, killed agents and queries: SEEDS=20000 FRAMES=1000000 KILLS=50 FAILURES=20 RESTARTS=20 JOBS=2
+fuzz: venv  ## simulated seeds, malformed frames, killed agents and queries, long tests: SEEDS=20000 FRAMES=1000000 KILLS=50 FAILURES=20 RESTARTS=20 JOBS=2
 	$(BIN)/python -m intergroup_core.sim.fuzz --seeds $(SEEDS) --jobs $(JOBS)
 	$(BIN)/python -m intergroup_core.sim.fuzz --fixed --seeds $(SEEDS) --jobs $(JOBS)
 	$(BIN)/python -m intergroup_core.sim.hierarchy_fuzz --seeds $$(( $(SEEDS) / 10 ))
@@ -81,6 +81,7 @@ fuzz: venv  ## simulated seeds, malformed frames, killed agents and queries: SEE
 	$(BIN)/python -m tests.spark.restarts --seeds $(RESTARTS)
 	$(BIN)/python -m tests.spark.exactly_once --seeds $(RESTARTS)
 	$(BIN)/python -m tests.spark.large_transaction
+	INTERGROUP_LONG_TESTS=1 $(BIN)/pytest -n $(JOBS) --dist loadfile $$(grep -rl --include='test_*.py' 'import sized' tests)
 
 bench: venv  ## goodput, latency and the stable log next to the raw ceiling of the same run
 	$(BIN)/intergroup bench throughput

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from enum import Enum
-from typing import NewType
+from typing import NamedTuple, NewType
 
 MemberId = NewType("MemberId", int)
 """64 random bits per incarnation; compares unsigned and prints as 16 hex digits."""
@@ -32,8 +32,7 @@ class Service(Enum):
     RTO = "rto"
 
 
-@dataclass(frozen=True, slots=True)
-class Instant:
+class Instant(NamedTuple):
     """One stimulus's time: monotonic for timers, wall for the hybrid clock, both in nanoseconds."""
 
     mono: int

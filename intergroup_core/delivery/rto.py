@@ -273,7 +273,8 @@ class ReliableTimestampOrdered:
     def acknowledged(self, own: int) -> int:
         lowest = own
         for source in self._sources.values():
-            begun = source.lowest_undelivered()
+            # As lowest_undelivered says it; asked at every stimulus, of every source.
+            begun = source.queue[0].start_timestamp if source.queue else source.assembly.start_timestamp
             bound = source.promise if begun is None else begun - 1
             if bound < lowest:
                 lowest = bound

@@ -50,4 +50,6 @@ class Inbox:
                 pieces.append(bytes(odd))
                 at += odd
             self._bytes -= size
-        return Arrival(np.frombuffer(pieces[0] if len(pieces) == 1 else b"".join(pieces), dtype=np.uint8), spans)
+        return Arrival(
+            np.frombuffer(pieces[0] if len(pieces) == 1 else bytearray().join(pieces), dtype=np.uint8), spans
+        )

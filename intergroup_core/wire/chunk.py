@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from intergroup_core.config import HEADER_BYTES
 from intergroup_core.ids import MemberId, Timestamp
 from intergroup_core.wire.header import HEADER_WORDS
 from intergroup_core.wire.labels import Label, remembered_label
@@ -18,8 +19,7 @@ from intergroup_core.wire.run import Bytes, Run
 _LOW32 = np.uint64(0xFFFFFFFF)
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(NamedTuple):
     """One message, named and ordered by its last frame (D8)."""
 
     source: MemberId
@@ -134,10 +134,10 @@ class Chunk:
 
 def _join(head: tuple[Run, ...], run: Run, start: int, stop: int, last_length: int) -> Bytes:
     """A message's payload in one piece: in place where it is a single frame, else by one copy."""
-    body = run.payload(start, stop)
-    if not head and len(body) == 1:
-        single: Bytes = body[0, :last_length]
+    if not head and stop - start == 1:
+        single: Bytes = run.frames[start].view(np.uint8)[HEADER_BYTES : HEADER_BYTES + last_length]
         return single
+    body = run.payload(start, stop)
     parts = [*(part.payload(0, part.count) for part in head), body]
     joined = np.empty(sum(part.size for part in parts), dtype=np.uint8)
     at = 0

@@ -10,6 +10,10 @@ import pytest
 from intergroup_core.sim.checkers import check
 from intergroup_core.sim.cluster import SimCluster
 from intergroup_core.sim.live_cluster import LiveCluster
+from intergroup_core.sim.workload import Workload
+
+UNHURRIED = Workload(rate=15)
+"""Enough to have something under way at any time; where a story needs more it says so."""
 
 
 @pytest.fixture
@@ -32,7 +36,7 @@ def a_live_cluster() -> Iterator[Callable[..., LiveCluster]]:
     made: list[LiveCluster] = []
 
     def make(**settings: Any) -> LiveCluster:
-        cluster = LiveCluster(**({"seed": 1, "senders": 3, "receivers": 1} | settings))
+        cluster = LiveCluster(**({"seed": 1, "senders": 3, "receivers": 1, "workload": UNHURRIED} | settings))
         made.append(cluster)
         return cluster
 

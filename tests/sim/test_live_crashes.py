@@ -8,6 +8,7 @@ from intergroup_core.ids import Service
 from intergroup_core.sim.cluster import MILLISECOND, SECOND
 from intergroup_core.sim.live_cluster import LiveCluster, Seat
 from tests.sim.live_stories import MakeLive, all_there, follower, leader, members_by_name, states, views
+from tests.sizes import sized
 
 FIRST = 3
 """The seat whose crash begins the repair."""
@@ -121,7 +122,7 @@ def test_a_crash_during_a_merge(a_live_cluster: MakeLive, state: str, victim: st
     assert cluster.run_until(lambda: repaired(cluster, {who}))
 
 
-@pytest.mark.parametrize("moment_ms", range(50, 800, 50))
+@pytest.mark.parametrize("moment_ms", range(50, 800, sized(150, 25)))
 def test_who_comes_to_send_before_a_crash_is_noticed_becomes_a_sender_without_having_data(
     a_live_cluster: MakeLive, moment_ms: int
 ) -> None:

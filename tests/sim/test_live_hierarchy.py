@@ -71,7 +71,7 @@ def test_in_a_large_group_receivers_fall_silent_and_buffers_drain_all_the_same(a
 
 
 def test_a_silent_receiver_that_stops_reading_holds_the_senders_back(a_live_cluster: MakeLive) -> None:
-    workload = Workload(rate=400, size=1_000, duty=1.0)
+    workload = Workload(rate=150, size=1_000, duty=1.0)
     config = reporting(2)
     config = replace(config, network=replace(config.network, app_queue_bytes=100_000))
     cluster = a_live_cluster(senders=1, receivers=4, hierarchy=True, config=config, workload=workload)

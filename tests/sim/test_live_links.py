@@ -6,6 +6,7 @@ import pytest
 
 from intergroup_core.ids import Service
 from intergroup_core.sim.cluster import MILLISECOND, SECOND
+from intergroup_core.sim.workload import Workload
 from tests.sim.live_stories import MakeLive, all_there, deliveries, gaps, members_by_name, sendings, views
 
 
@@ -38,7 +39,7 @@ def test_an_asymmetric_link_does_not_keep_the_group_from_its_work(
     a_live_cluster: MakeLive, way: tuple[tuple[int, int], ...]
 ) -> None:
     """M9: a link that works one way only costs a bounded number of views."""
-    cluster = all_there(a_live_cluster(senders=3, receivers=1))
+    cluster = all_there(a_live_cluster(senders=3, receivers=1, workload=Workload()))
     cluster.cut(set(way))
     began = cluster.scheduler.now
     cluster.run_for(15 * SECOND)

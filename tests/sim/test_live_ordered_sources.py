@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import replace
 from random import Random
 
 import pytest
@@ -18,14 +17,15 @@ from intergroup_core.log.ordered_sources import OrderedSources
 from intergroup_core.log.stream import StreamReader
 from intergroup_core.log.writer import LogWriter
 from intergroup_core.sim.disk import SimDisk
-from intergroup_core.sim.fuzz import live_scenario
 from intergroup_core.sim.member import SimMember
 from intergroup_core.sim.outcome import play
 from tests.log_builders import a_log
+from tests.sim.live_stories import a_chosen_scenario
 from tests.sim.test_live_cuts import Kept
+from tests.sizes import sized
 
-SEEDS = (61, 68, 124)
-RANGES = 40
+SEEDS = (61, 68, 124)[: sized(2, 3)]
+RANGES = sized(20, 200)
 """Compared in each run."""
 
 
@@ -45,7 +45,7 @@ class Run:
             perform(member, done)
 
         monkeypatch.setattr(SimMember, "_perform", observed)
-        outcome, _ = play(replace(live_scenario(seed), delivery="mixed"))
+        outcome, _ = play(a_chosen_scenario(seed, "mixed"))
         monkeypatch.undo()
         assert outcome.violations == []
 

@@ -9,6 +9,7 @@ from intergroup_core.sim.faults import Pause, Split
 from intergroup_core.sim.live_cluster import Seat
 from intergroup_core.sim.workload import Workload
 from tests.sim.live_stories import MakeLive, members_by_name
+from tests.sizes import sized
 
 APART_NS = 1_200 * MILLISECOND
 STILL_NS = 1_500 * MILLISECOND
@@ -24,7 +25,7 @@ def a_race(joins: int, comes_at: int, still: int, alone: int, delay_ns: int) -> 
     ]
 
 
-@pytest.mark.parametrize("seed", range(1, 13, 3))
+@pytest.mark.parametrize("seed", range(1, 13, sized(6, 1)))
 def test_an_add_is_in_the_cut_of_one_part_only(a_live_cluster: MakeLive, seed: int) -> None:
     seats = [
         *(Seat(name=f"s{index}") for index in range(4)),

@@ -12,10 +12,11 @@ from intergroup_core.sim.checkers import check
 from intergroup_core.sim.cluster import MILLISECOND, SimCluster
 from intergroup_core.sim.topology import Delays, line, star
 from intergroup_core.sim.trace import Delivered, Sent
+from tests.sizes import sized
 
 RECEIVERS = 50
 WARM_UP = 40
-MEASURED = 60
+MEASURED = sized(30, 120)
 SPOKES = [0, *(distance * MILLISECOND for distance in range(1, RECEIVERS + 1))]
 
 

@@ -24,6 +24,7 @@ from pyspark_intergroup.slice import AnySlice, LogSlice, SliceBundle
 from pyspark_intergroup.slicing import SliceSizes
 from tests.builders import A, B
 from tests.log_builders import a_chunk, an_install
+from tests.sizes import sized
 from tests.unit.connector.replay_logs import a_stored_log, read_options, replayed, rows_in
 from tests.unit.connector.transacted import Agent, History, Seen, SitePlanner, parted, some_history, stored
 
@@ -54,7 +55,7 @@ def read(path: Path, slices: Iterable[AnySlice], **options: str) -> list[Seen]:
     return seen(rows_in(read_options(path, **options), slices))
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=sized(4, 40), deadline=None)
 @given(
     seed=st.integers(0, 2**32),
     rows=st.sampled_from((1, 3, 10, 1_000)),
@@ -82,7 +83,7 @@ def test_however_batches_are_limited_their_rows_are_the_same(
         assert [row.value for row in seen(replayed(path, isolation="uncommitted"))] == history.uncommitted
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=sized(4, 40), deadline=None)
 @given(seed=st.integers(0, 2**32), data=st.data())
 def test_wherever_a_range_is_cut_and_whatever_logs_it_lies_in_its_rows_are_the_same(
     seed: int, data: st.DataObject

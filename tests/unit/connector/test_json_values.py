@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from pyspark_intergroup.json_values import JsonValues
 from pyspark_intergroup.values import ValueDecoder
+from tests.sizes import sized
 from tests.unit.connector.value_batches import decoded
 
 PLAIN = pa.schema(
@@ -225,7 +226,7 @@ FRAGMENTS = st.lists(
     | st.lists(FITTING | TIMES | RECORDS | FRAGMENTS, max_size=6)
 )
 @example(texts=['{"ratio": 0.1}', '{"ratio": 16777217}', '{"price": -0}'])
-@settings(max_examples=400)
+@settings(max_examples=sized(100, 4_000))
 def test_the_quick_way_says_what_the_strict_one_says(texts: list[str]) -> None:
     values = JsonValues(PLAIN)
     stripped = [text.encode("utf-8", "surrogatepass").strip() for text in texts]

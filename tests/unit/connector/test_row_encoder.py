@@ -17,6 +17,7 @@ from intergroup_core.errors import ConfigError, ValueMalformed
 from intergroup_core.wire.headers import decode_headers
 from pyspark_intergroup import row_encoder
 from pyspark_intergroup.values import ValueDecoder
+from tests.sizes import sized
 from tests.unit.connector.value_batches import a_batch
 from tests.unit.connector.writes import HEADERS, a_frame, a_write, encoded, values_of
 
@@ -113,7 +114,7 @@ def decoded(values: list[bytes], schema: pa.Schema, value_format: str) -> pa.Rec
 
 
 @pytest.mark.parametrize("encode", ["arrow", "json"])
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=sized(20, 300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(rows=st.lists(ROWS, min_size=1, max_size=4))
 def test_what_is_encoded_is_decoded_to_the_same_rows(encode: str, rows: list[dict[str, Any]]) -> None:
     frame = a_frame(rows, **EVERYTHING)
@@ -205,7 +206,7 @@ def test_types_without_a_form_in_json_are_refused(kind: pa.DataType, said: str) 
         values_of(a_frame([{}], column=kind), "json")
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=sized(20, 300), deadline=None)
 @given(
     rows=st.lists(
         st.tuples(

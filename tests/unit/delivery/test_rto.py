@@ -12,6 +12,7 @@ from intergroup_core.wire.membership import Change
 from intergroup_core.wire.run import Run
 from tests.builders import START, A, B, C, R, a_run, parsed
 from tests.membership_builders import a_change_frame, a_leave
+from tests.sizes import sized
 
 
 def an_order(*sources: MemberId, me: MemberId = R, counters: Counters | None = None) -> ReliableTimestampOrdered:
@@ -250,7 +251,7 @@ def histories(draw: st.DrawFn) -> list[History]:
     return found
 
 
-@settings(max_examples=300)
+@settings(max_examples=sized(100, 3_000))
 @given(histories(), st.data())
 def test_any_interleaving_is_delivered_in_order_never_early_and_in_the_end_completely(
     sources: list[History], data: st.DataObject

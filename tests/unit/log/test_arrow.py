@@ -30,9 +30,10 @@ from tests.log_builders import (
     messages_alike,
     rows_of,
 )
+from tests.sizes import sized
 
 
-@settings(max_examples=60)
+@settings(max_examples=sized(20, 300))
 @given(
     seed=st.integers(0, 2**32), service=st.sampled_from(Service), segment_bytes=st.sampled_from((600, 3_000, 1 << 20))
 )

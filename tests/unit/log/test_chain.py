@@ -19,6 +19,7 @@ from intergroup_core.sim.disk import SimDisk
 from intergroup_core.wire.chunk import Chunk
 from tests.builders import START, A, B
 from tests.log_builders import a_chunk, a_gap, a_history, a_log, an_install, messages_alike, rows_of
+from tests.sizes import sized
 
 NOUGHT = OrderCut(0, MemberId(0))
 
@@ -54,7 +55,7 @@ def some_cuts(reader: LogReader, rng: Random) -> tuple[Cut, Cut]:
     return OrderCut(*low), OrderCut(*high)
 
 
-@settings(max_examples=60)
+@settings(max_examples=sized(25, 300))
 @given(seed=st.integers(0, 9_999))
 def test_a_range_of_rto_is_described_the_same_however_it_was_bundled(seed: int) -> None:
     rng = Random(seed)
@@ -67,7 +68,7 @@ def test_a_range_of_rto_is_described_the_same_however_it_was_bundled(seed: int) 
     assert described.messages == sum(piece.stop - piece.first for piece in here.pieces(start, stop))
 
 
-@settings(max_examples=60)
+@settings(max_examples=sized(25, 300))
 @given(seed=st.integers(0, 9_999))
 def test_a_range_of_rso_can_be_served_by_any_order_of_the_senders(seed: int) -> None:
     """Each sender's messages are in the same order everywhere; the senders are not."""

@@ -24,6 +24,7 @@ from intergroup_core.log.stream import StreamReader
 from intergroup_core.sim.disk import SimDisk
 from tests.builders import START, A, B, C
 from tests.log_builders import Row, a_chunk, a_gap, a_history, an_install, messages_alike
+from tests.sizes import sized
 from tests.unit.log.stream_parts import a_part, a_writer, content, fetched
 from tests.unit.log.test_transfer import cuts_of
 
@@ -52,7 +53,7 @@ def ones_of(reader: StreamReader) -> list[SourceCut]:
     return [cut for cut in cuts_of(reader.parts[0]) if isinstance(cut, SourceCut)]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=sized(10, 150), deadline=None)
 @given(seed=st.integers(0, 99_999))
 def test_a_log_of_rto_gives_what_one_of_rso_with_the_same_in_it_gives(seed: int) -> None:
     rng = Random(seed)
@@ -76,7 +77,7 @@ def test_a_log_of_rto_gives_what_one_of_rso_with_the_same_in_it_gives(seed: int)
         assert serves(kept, describe(source, start, stop))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=sized(6, 60), deadline=None)
 @given(seed=st.integers(0, 99_999))
 def test_a_site_of_several_lives_gives_the_same_once_it_has_what_it_missed(seed: int) -> None:
     """What it fetched by `rto` says nothing of its senders; that follows from the part before it."""
@@ -193,7 +194,7 @@ def test_a_gap_in_a_log_of_rto_is_told_by_rso_and_another_log_that_has_it_whole_
         holder_of([gapped, whole], start, SourceCut({B: 6}, FIRST.view.id))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=sized(6, 60), deadline=None)
 @given(seed=st.integers(0, 99_999))
 def test_what_was_fetched_in_the_place_of_a_gap_is_read_there_by_rso_too(seed: int) -> None:
     rng = Random(seed)

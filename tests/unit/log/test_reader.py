@@ -20,6 +20,7 @@ from intergroup_core.sim.disk import SimDisk
 from intergroup_core.wire.chunk import Chunk
 from tests.builders import START, A, B, C
 from tests.log_builders import LOG, a_chunk, a_gap, a_history, a_log, an_install, messages_alike, rows_of
+from tests.sizes import sized
 
 SEGMENTS = (500, 2_000, 1 << 20)
 
@@ -32,7 +33,7 @@ def a_filled_log(seed: int, service: Service = Service.RTO, segment_bytes: int =
     return disk
 
 
-@settings(max_examples=25)
+@settings(max_examples=sized(10, 100))
 @given(seed=st.integers(0, 999), segment_bytes=st.sampled_from(SEGMENTS))
 def test_every_message_of_rto_is_a_cut_and_what_follows_is_what_followed(seed: int, segment_bytes: int) -> None:
     disk = a_filled_log(seed, Service.RTO, segment_bytes)
@@ -54,7 +55,7 @@ def test_every_message_of_rto_is_a_cut_and_what_follows_is_what_followed(seed: i
         assert rows_of(disk, reader.start(), cut, columns) == whole[: last + 1]
 
 
-@settings(max_examples=25)
+@settings(max_examples=sized(10, 100))
 @given(seed=st.integers(0, 999), segment_bytes=st.sampled_from(SEGMENTS))
 def test_a_timestamp_is_found(seed: int, segment_bytes: int) -> None:
     disk = a_filled_log(seed, Service.RTO, segment_bytes)
@@ -66,7 +67,7 @@ def test_a_timestamp_is_found(seed: int, segment_bytes: int) -> None:
         assert found == [each for each in whole if each >= timestamp]
 
 
-@settings(max_examples=25)
+@settings(max_examples=sized(10, 100))
 @given(seed=st.integers(0, 999), service=st.sampled_from(Service), segment_bytes=st.sampled_from(SEGMENTS))
 def test_a_message_is_found_by_its_name(seed: int, service: Service, segment_bytes: int) -> None:
     disk = a_filled_log(seed, service, segment_bytes)

@@ -19,6 +19,7 @@ from intergroup_core.log.stream import StreamReader
 from intergroup_core.wire.chunk import Chunk
 from tests.builders import START, A, B, C
 from tests.log_builders import a_chunk, a_gap, an_install
+from tests.sizes import sized
 from tests.unit.log.stream_parts import a_part, content, fetched
 from tests.unit.log.test_transfer import cuts_of
 
@@ -127,7 +128,7 @@ def test_a_gap_in_two_parts_is_told_once() -> None:
     assert content(stream, cut(0, OLD), cut(6, NEW)) == content(gapped(NEW), cut(0, OLD), cut(6, NEW))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sized(30, 800), deadline=None)
 @given(seed=st.integers(0, 99_999))
 def test_a_member_that_skipped_something_gives_what_others_give_or_tells_of_a_gap(seed: int) -> None:
     rng = Random(seed)

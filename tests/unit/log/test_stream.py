@@ -28,6 +28,7 @@ from intergroup_core.sim.disk import SimDisk
 from intergroup_core.wire.chunk import Chunk
 from tests.builders import GROUP, START, A, B
 from tests.log_builders import a_chunk, a_history, an_install, messages_alike
+from tests.sizes import sized
 from tests.unit.log.stream_parts import a_part, a_writer, content, everything, fetched
 from tests.unit.log.test_transfer import a_reader, cuts_of
 
@@ -75,7 +76,7 @@ def check_gaps(source: LogReader, found: list[object], start: Cut, stop: Cut) ->
         assert all(at > places[0] for at, seq in own if seq > skip.high)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=sized(25, 600), deadline=None)
 @example(seed=1_234, service=Service.RSO)
 @example(seed=6_492, service=Service.RSO)
 @example(seed=8_472, service=Service.RSO)
@@ -300,7 +301,7 @@ def test_in_rso_a_part_that_does_not_name_a_sender_does_not_continue_one_that_ha
         assert len(StreamReader([first, a_part([behind], 2, Service.RSO, after)]).holes()) == holes
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=sized(15, 300), deadline=None)
 @given(seed=st.integers(0, 99_999), service=st.sampled_from(SERVICES))
 def test_a_site_that_restarts_again_and_again_has_everything_once_its_holes_are_fetched(
     seed: int, service: Service

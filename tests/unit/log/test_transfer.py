@@ -39,6 +39,7 @@ from tests.log_builders import (
     rows_of,
     what_was_delivered,
 )
+from tests.sizes import sized
 
 NOUGHT = OrderCut(0, MemberId(0))
 MUTATIONS = 200
@@ -99,7 +100,7 @@ def rows(reader: LogReader, start: Cut, stop: Cut) -> list[dict[str, Any]]:
     return rows_of(reader._disk, start, stop)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=sized(20, 400), deadline=None)
 @given(seed=st.integers(0, 9_999), service=st.sampled_from([Service.RTO, Service.RSO]))
 def test_what_arrives_is_what_was_there(seed: int, service: Service) -> None:
     rng = Random(seed)

@@ -16,6 +16,7 @@ from intergroup_core.wire.header import MAX_SEQ
 from intergroup_core.wire.parse import Parsed
 from intergroup_core.wire.run import Run
 from tests.builders import DATA, KEEP_ALIVE, REPAIR, REPORT, REQUEST, START, TAG, VIEW, A, C, a_frame, frames_of, parsed
+from tests.sizes import sized
 
 SIZE = 96
 """Of every frame here: room for a frame of 48 inside a repair."""
@@ -126,7 +127,7 @@ def a_block_of(kinds: list[str], rng: Random) -> list[bytes]:
     return [MAKERS[kind](rng, 1 + index) for index, kind in enumerate(kinds)]
 
 
-@settings(max_examples=300)
+@settings(max_examples=sized(100, 5_000))
 @given(st.lists(st.sampled_from(sorted(MAKERS)), min_size=1, max_size=24), st.randoms(use_true_random=False))
 def test_a_mixed_block_is_read_as_its_frames_are(kinds: list[str], rng: Random) -> None:
     both_ways(a_block_of(kinds, rng))
