@@ -68,11 +68,10 @@ class Course:
         if isinstance(self._start, SourceCut) and isinstance(self._stop, SourceCut):
             self._passed = self._reader.passed(self._start, self._stop)
             self._begun = True
-        for found in self._reader.ranges(self._start, self._stop):
-            for piece in found.reader.pieces(found.start, found.stop, check=False):
-                for step in self._steps_of(piece):
-                    self._pass(step)
-                    yield step
+        for piece in self._reader.pieces(self._start, self._stop, check=False):
+            for step in self._steps_of(piece):
+                self._pass(step)
+                yield step
 
     def _steps_of(self, piece: Piece) -> Iterator[Step]:
         yield step_of(piece)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
-from intergroup_core.ids import COUNTER_BITS, EPOCH_US, Service
+from intergroup_core.ids import COUNTER_BITS, EPOCH_US, MemberId, Service
 from intergroup_core.log.arrow import ArrowRows, RowFilter, schema_of
 from intergroup_core.log.choice import All, Choice, Counting, Plain
 from intergroup_core.log.data_batch import Moved
@@ -69,9 +69,12 @@ class RowReader:
             kept = replace(kept, kinds=kept.kinds & {"data"})
         elif self._committed and wanted.service is Service.RTO:
             choice = Plain()
+        elif wanted.data_only:
+            kept = replace(kept, kinds=kept.kinds & {"data"})
+        told: set[MemberId] = set()
         with self._server.ranges(wanted, readers) as ranges:
             for found in ranges:
-                rows = ArrowRows(found.reader, self._columns, kept, choice=choice, moved=moved)
+                rows = ArrowRows(found.reader, self._columns, kept, choice=choice, moved=moved, told=told)
                 for batch in rows.batches(found.start, found.stop, rows=BATCH_ROWS):
                     yield self._fitted(batch)
                 # A transaction that lies in two logs goes on in the second.

@@ -45,6 +45,8 @@ class LogSlice(InputPartition):
     shown: Shown | None = None
     """The transaction of which its rows are read, and nothing else; None where all is that is not staged, or that too
     where uncommitted rows are wanted."""
+    data_only: bool = False
+    """Whether another slice of the same range gives the views and gaps in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,7 +79,8 @@ class Slicer:
         return self._sizes.most_bytes(sum(step.nbytes for step in Course(reader, start, stop).steps()))
 
     def _by_sender(self, reader: StreamReader, start: SourceCut, stop: SourceCut) -> Iterator[LogSlice]:
-        """Views, which are nobody's, go with the first senders."""
+        """Views and gaps, which are nobody's, are in each slice, for rows say in which view they came, and rows of the
+        first one. All of whom a gap skipped something are there, so that it is told of once."""
         course = Course(reader, start, stop)
         totals: dict[MemberId, _Total] = {}
         shared = _Total()
@@ -92,21 +93,24 @@ class Slicer:
             files[step.piece.entry.file] = None
         if not totals and not shared.rows:
             return
-        before = reader.passed(start, stop)
+        before, skipped = reader.passed(start, stop), reader.skipped(start, stop)
         # Each slice names all whose messages go to any of them: who is not named moves with the views.
-        begin = dict(start.seqs) | {sender: before.reached(sender) for sender in totals}
+        begin = dict(start.seqs) | {sender: before.reached(sender) for sender in (*totals, *skipped)}
         most_bytes = self._sizes.most_bytes(sum(total.nbytes for total in totals.values()))
-        for number, senders in enumerate(_shared_out(totals, most_bytes, self._sizes.most_rows)):
-            end = SourceCut({**begin, **{sender: course.reached(sender) for sender in senders}}, stop.view)
+        for number, senders in enumerate(_shared_out(totals, skipped, most_bytes, self._sizes.most_rows)):
+            ends = begin | {sender: course.reached(sender) for sender in senders}
+            if number == 0:
+                ends |= {sender: last for sender, (_, last) in skipped.items()}
             bag = [totals[sender] for sender in senders] + ([shared] if number == 0 else [])
             yield LogSlice(
                 group=self._group,
                 service=self._service,
-                described=describe(reader, SourceCut(begin, stop.view if number else start.view), end),
+                described=describe(reader, SourceCut(begin, start.view), SourceCut(ends, stop.view)),
                 parts=_parts(files),
                 holders=self._holders,
                 rows=sum(total.rows for total in bag),
                 nbytes=sum(total.nbytes for total in bag),
+                data_only=number > 0,
             )
 
     def slice_of(self, gathered: Gathered, described: Described, shown: Shown | None = None) -> LogSlice:
@@ -156,13 +160,17 @@ class _Total:
     nbytes: int = 0
 
 
-def _shared_out(totals: dict[MemberId, _Total], most_bytes: int, most_rows: int | None) -> Iterator[list[MemberId]]:
-    """Senders in bags of about so much."""
+def _shared_out(
+    totals: dict[MemberId, _Total], together: Collection[MemberId], most_bytes: int, most_rows: int | None
+) -> Iterator[list[MemberId]]:
+    """Senders in bags of about so much; some of them all in the first one."""
+    first = [sender for sender in totals if sender in together]
     bag: list[MemberId] = []
     rows = nbytes = 0
-    for sender, total in totals.items():
-        bag.append(sender)
-        rows, nbytes = rows + total.rows, nbytes + total.nbytes
+    for senders in (first, *([sender] for sender in totals if sender not in together)):
+        bag += senders
+        rows += sum(totals[sender].rows for sender in senders)
+        nbytes += sum(totals[sender].nbytes for sender in senders)
         if nbytes >= most_bytes or (most_rows is not None and rows >= most_rows):
             yield bag
             bag, rows, nbytes = [], 0, 0

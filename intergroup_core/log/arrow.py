@@ -17,7 +17,7 @@ from intergroup_core.log.cut import Cut
 from intergroup_core.log.data_batch import DataBatch, Moved
 from intergroup_core.log.entry import EntryHeader, Kind
 from intergroup_core.log.messages import MessageColumns
-from intergroup_core.log.reader import LogReader, Piece, Place
+from intergroup_core.log.reader import LogReader, Piece, Place, each_gap_once
 
 BATCH_ROWS = 65_536
 BATCH_BYTES = 16 << 20
@@ -88,11 +88,14 @@ class ArrowRows:
         *,
         choice: Choice | None = None,
         moved: Moved | None = None,
+        told: set[MemberId] | None = None,
     ) -> None:
+        """Gaps in `told` are left out, and others put there: who reads several logs has each of them once."""
         self._reader = reader
         self._wanted = wanted
         self._choice = choice if choice is not None else All()
         self._moved = moved
+        self._told = told
         self.ordinal = moved.ordinal if moved is not None else 0
         """Of the next message of a transaction."""
         self.schema = schema_of(columns)
@@ -112,7 +115,8 @@ class ArrowRows:
         last: int | None = None
         # What is left out need not be sound, and is not looked through.
         chosen = not self._choice.every
-        for piece in self._reader.pieces(begin, end, check=not chosen):
+        pieces = self._reader.pieces(begin, end, check=not chosen)
+        for piece in pieces if self._told is None else each_gap_once(pieces, self._told):
             header = piece.entry.header
             if chosen and piece.entry.kind is Kind.DATA and not self._choice.may_take(piece):
                 continue

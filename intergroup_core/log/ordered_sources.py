@@ -127,4 +127,4 @@ def holder_of(readers: Sequence[StreamReader], start: Cut, stop: Cut) -> StreamR
             refusals.append(str(error))
     if not holders:
         raise RangeUnavailable("; and ".join(refusals))
-    return min(holders, key=lambda each: each.skipped(start, stop))
+    return min(holders, key=lambda each: bool(each.skipped(start, stop)))

@@ -5,7 +5,7 @@ It needs nobody's help: what a writer appended since is seen after `refresh`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from intergroup_core.effects import Install
@@ -17,7 +17,7 @@ from intergroup_core.log.places import Piece, Place
 from intergroup_core.log.source_range import SourceRange
 from intergroup_core.log.sources import LogSources
 
-__all__ = ["LogReader", "Piece", "Place", "RangeReader"]
+__all__ = ["LogReader", "Piece", "Place", "RangeReader", "each_gap_once"]
 
 
 class RangeReader(Protocol):
@@ -79,3 +79,15 @@ class LogReader(LogSources):
                 return OrderCut(context.timestamp, MemberId(context.source), view)
             case Service.RSO:
                 return self.lineage().shortened(self.own_reach())
+
+
+def each_gap_once(pieces: Iterable[Piece], told: set[MemberId]) -> Iterator[Piece]:
+    """Pieces of one log of several, without the gaps that another one has told of; those that are told are added."""
+    for piece in pieces:
+        if piece.entry.kind is Kind.GAP:
+            # A gap made a new incarnation, so that it is known again in another log.
+            incarnation = piece.entry.gap().incarnation
+            if incarnation in told:
+                continue
+            told.add(incarnation)
+        yield piece

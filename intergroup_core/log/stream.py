@@ -11,11 +11,10 @@ from intergroup_core.errors import LogError, RangeUnavailable
 from intergroup_core.ids import MemberId, Service
 from intergroup_core.log.arrangement import stretches_of
 from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
-from intergroup_core.log.entry import Kind
 from intergroup_core.log.jumps import Filling, Jump, fillings_of, jumps_of, may_jump
 from intergroup_core.log.manifest import MANIFEST, read_manifest
 from intergroup_core.log.part import OrderPart, Part, cut_timestamp, part_of, says_something
-from intergroup_core.log.reader import LogReader, Piece, Place
+from intergroup_core.log.reader import LogReader, Piece, Place, each_gap_once
 from intergroup_core.log.segment import Damage
 from intergroup_core.log.standings import Passed
 from intergroup_core.log.stretch import OrderStretch, Range, SourceStretch, Stretch
@@ -148,7 +147,10 @@ class StreamReader:
         return [part for part in parts if isinstance(part, OrderPart) and part.holds(cut)]
 
     def ranges(self, start: Cut, stop: Cut) -> list[Range]:
-        """Which logs give what lies between two cuts, in order; RangeUnavailable where something of it is missing."""
+        """Which logs give what lies between two cuts, in order; RangeUnavailable where something of it is missing.
+
+        In `rso` two of them may have the same gap: who reads them one by one tells of it once (`each_gap_once`).
+        """
         match start, stop:
             case EntryCut(), EntryCut():
                 return self._entry_ranges(start, stop)
@@ -233,10 +235,10 @@ class StreamReader:
             return False
         return any(filling.stop == place for filling in self._fillings.get(jump.log.manifest.log, ()))
 
-    def skipped(self, start: Cut, stop: Cut) -> bool:
-        """Whether gaps skipped something of a range of `rso` that is held."""
+    def skipped(self, start: Cut, stop: Cut) -> dict[MemberId, tuple[int, int]]:
+        """Of whom gaps skipped something of a range of `rso` that is held, and where these stand at its two cuts."""
         if not isinstance(start, SourceCut) or not isinstance(stop, SourceCut):
-            return False
+            return {}
         return self._source_stretch(start, stop).skipped(start, stop)
 
     def passed(self, start: SourceCut, stop: SourceCut) -> Passed:
@@ -300,7 +302,7 @@ class StreamReader:
         holders = [each for each in self._stretches if isinstance(each, SourceStretch) and each.holds(start)]
         if holders:
             # What one of them skipped another may have, because it was fetched; but that may end here.
-            return min(holders, key=lambda each: (not each.leads_on(start), each.skipped(start, each.end)))
+            return min(holders, key=lambda each: (not each.leads_on(start), bool(each.skipped(start, each.end))))
         raise RangeUnavailable(
             f"{self} does not hold {start}, only {self._held()}; fetch it from another site, or wait"
         )
@@ -309,14 +311,7 @@ class StreamReader:
         """Everything between two cuts; what two parts hold is given once."""
         told: set[MemberId] = set()
         for found in self.ranges(start, stop):
-            for piece in found.reader.pieces(found.start, found.stop, check=check):
-                if piece.entry.kind is Kind.GAP:
-                    # A gap made a new incarnation, so that it is known again in another log.
-                    incarnation = piece.entry.gap().incarnation
-                    if incarnation in told:
-                        continue
-                    told.add(incarnation)
-                yield piece
+            yield from each_gap_once(found.reader.pieces(found.start, found.stop, check=check), told)
 
     def install_at(self, cut: Cut) -> Install | None:
         """The view in force at a cut, where a part knows it."""
@@ -347,7 +342,7 @@ class StreamReader:
         sources = [each for each in self._stretches if isinstance(each, SourceStretch)]
         holders = [each for each in sources if not each.lacks(start, stop)]
         if holders:
-            return min(holders, key=lambda stretch: stretch.skipped(start, stop))
+            return min(holders, key=lambda stretch: bool(stretch.skipped(start, stop)))
         begin = next((stretch for stretch in self._stretches[:-1] if stretch.holds(start)), None)
         if begin is not None and any(stretch.holds(stop) for stretch in self._stretches if stretch is not begin):
             raise self._hole_behind(begin)
