@@ -99,9 +99,7 @@ def live_scenario(seed: int) -> Scenario:
     quorum = rng.choice(("none", "none", "none", "majority"))
     if quorum != "none":
         faults = [name for name in faults if name != "start"]  # a receiver's site would count and not come back
-    # Every second sender or so is silent there: the others say as much as all would.
-    talkers = max(1, members // 2) if "silent" in faults else members
-    return Scenario(
+    scenario = Scenario(
         seed=seed,
         members=members,
         receivers=receivers,
@@ -117,9 +115,18 @@ def live_scenario(seed: int) -> Scenario:
         duration=LIVE_SECONDS,
         messages=LIVE_MESSAGES,
         faults=tuple(faults),
-        rate=round((26 + 30 * loss) / talkers, 1),
         size=rng.choice((1, 20, 50, 100)),
     )
+    return replace(scenario, rate=round((26 + 30 * loss) / _talkers(scenario), 1))
+
+
+def _talkers(scenario: Scenario) -> float:
+    """How many senders talk, on average over the run: where some are silent or come late, the others say as much."""
+    if not {"silent", "join"} & set(scenario.faults):
+        return scenario.members
+    seats = scenario.seats()
+    talking = sum(1 - (seat.joins_at or 0) / scenario.duration_ns for seat in seats if seat.sender and seat.busy)
+    return max(1.0, talking)
 
 
 def _log_ms(rng: Random) -> float:

@@ -10,7 +10,7 @@ from intergroup_core.errors import ConfigError
 from intergroup_core.ids import Service
 from intergroup_core.sim.cluster import SimCluster
 from intergroup_core.sim.faults import FAULT_NAMES, plan_faults
-from intergroup_core.sim.live_cluster import LiveCluster
+from intergroup_core.sim.live_cluster import LiveCluster, Seat
 from intergroup_core.sim.live_plan import LIVE_FAULT_NAMES, plan_live_faults, plan_seats, slower
 from intergroup_core.sim.network import Conditions
 from intergroup_core.sim.topology import scattered
@@ -102,6 +102,10 @@ class Scenario:
     def cluster(self) -> SimCluster | LiveCluster:
         """The members, network and faults of this run, not started yet."""
         return self._fixed_cluster() if self.fixed else self._live_cluster()
+
+    def seats(self) -> list[Seat]:
+        """Who is there, and when, in a group with live membership."""
+        return self._live_cluster().seats
 
     def _live_cluster(self) -> LiveCluster:
         rng = Random(f"{self.seed}/live")
