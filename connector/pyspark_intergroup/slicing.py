@@ -98,9 +98,9 @@ class Slicer:
         begin = dict(start.seqs) | {sender: before.reached(sender) for sender in (*totals, *skipped)}
         most_bytes = self._sizes.most_bytes(sum(total.nbytes for total in totals.values()))
         for number, senders in enumerate(_shared_out(totals, skipped, most_bytes, self._sizes.most_rows)):
-            ends = begin | {sender: course.reached(sender) for sender in senders}
-            if number == 0:
-                ends |= {sender: last for sender, (_, last) in skipped.items()}
+            passed = {*senders, *(skipped if number == 0 else ())}
+            # Views in the range may say of a sender more, or less, than the end of it does.
+            ends = begin | {sender: stop.seqs.get(sender, course.reached(sender)) for sender in passed}
             bag = [totals[sender] for sender in senders] + ([shared] if number == 0 else [])
             yield LogSlice(
                 group=self._group,

@@ -235,10 +235,10 @@ class StreamReader:
             return False
         return any(filling.stop == place for filling in self._fillings.get(jump.log.manifest.log, ()))
 
-    def skipped(self, start: Cut, stop: Cut) -> dict[MemberId, tuple[int, int]]:
-        """Of whom gaps skipped something of a range of `rso` that is held, and where these stand at its two cuts."""
+    def skipped(self, start: Cut, stop: Cut) -> set[MemberId]:
+        """Of whom gaps skipped something of a range of `rso` that is held."""
         if not isinstance(start, SourceCut) or not isinstance(stop, SourceCut):
-            return {}
+            return set()
         return self._source_stretch(start, stop).skipped(start, stop)
 
     def passed(self, start: SourceCut, stop: SourceCut) -> Passed:

@@ -223,12 +223,10 @@ class SourceStretch(Stretch[SourceCut]):
         """Whether there is anything behind a cut that is held here."""
         return self.later(start, self.end) != start
 
-    def skipped(self, start: SourceCut, stop: SourceCut) -> dict[MemberId, tuple[int, int]]:
-        """Of whom gaps skipped something of what lies between two cuts, and where these stand at the cuts."""
+    def skipped(self, start: SourceCut, stop: SourceCut) -> set[MemberId]:
+        """Of whom gaps skipped something of what lies between two cuts."""
         wanted = self.wanted(start, stop)
-        return {
-            skip.source: wanted[skip.source] for skip in self.skips if skip.is_crossed(*wanted.get(skip.source, (0, 0)))
-        }
+        return {skip.source for skip in self.skips if skip.is_crossed(*wanted.get(skip.source, (0, 0)))}
 
     def later(self, one: SourceCut, other: SourceCut) -> SourceCut:
         """Behind everything that two cuts are behind, whichever of them is in the later view."""

@@ -110,3 +110,19 @@ def test_rows_that_a_task_fetched_are_those_of_the_log_that_was_planned(tmp_path
         ]
         assert rows[0] == rows[1]
         assert {row["sender"] for row in rows[0] if row["kind"] == "data"} <= {"anna", "bert", "carl"}
+
+
+@pytest.mark.parametrize("said", [1, 3])
+def test_slices_end_where_the_range_does_whatever_views_in_it_say(tmp_path: Path, said: int) -> None:
+    """They may say that one left with a message of its own, or what a repair kept. What was fetched ends where it was
+    asked to."""
+    without = an_install(A, start=START + 200, before=((A, 2), (B, said), (C, said)))
+    keeper = StreamReader([a_part([OLD, *of_all(1, START + 10), *of_all(2, START + 20), without], 1, Service.RSO)])
+    start, stop = SourceCut(view=OLD.view.id), SourceCut(dict.fromkeys((A, B, C), 2), without.view.id)
+    disk = fetched(keeper, start, stop, 2)
+
+    slices = slices_of(StreamReader([disk]), start, stop, least=3)
+
+    rows = [row for at, each in enumerate(slices) for row in rows_of(each, [disk], tmp_path / str(at))]
+    assert len(slices) == 3
+    assert sorted(row["seq"] for row in rows if row["kind"] == "data") == [1, 1, 1, 2, 2, 2]
