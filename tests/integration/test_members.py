@@ -227,12 +227,12 @@ class Congested(Transmitter):
         super().__init__(*arguments)
         self._calls = 0
 
-    def send(self, data: memoryview | bytes, segment: int) -> int:
+    def send(self, data: memoryview | bytes, segment: int, burst: int = 0) -> int:
         self._calls += 1
         if self._calls % 3:
-            return super().send(data, segment)
+            return super().send(data, segment, burst)
         part = data[: len(data) // 2 // segment * segment]
-        return super().send(part, segment) if len(part) else 0
+        return super().send(part, segment, burst) if len(part) else 0
 
 
 def test_what_a_congested_network_does_not_take_is_sent_later_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
