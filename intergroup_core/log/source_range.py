@@ -13,7 +13,7 @@ from intergroup_core.errors import RangeUnavailable
 from intergroup_core.ids import MemberId
 from intergroup_core.log.cut import SourceCut
 from intergroup_core.log.entries import Entry
-from intergroup_core.log.entry import Kind
+from intergroup_core.log.entry import EntryHeader, Kind
 from intergroup_core.log.lineage import within
 from intergroup_core.log.places import Piece
 from intergroup_core.log.skips import Skip
@@ -60,7 +60,7 @@ class SourceRange:
             header = entry.header
             if header.kind == Kind.DATA:
                 found = self._of_data(entry)
-            elif header.carried or not (views[0] <= header.entry < views[1] or _has_skipped(entry, crossed)):
+            elif header.carried or not (self._is_between(header, views) or _has_skipped(entry, crossed)):
                 continue
             else:
                 found = [Piece(entry, 0, header.messages)]
@@ -76,6 +76,16 @@ class SourceRange:
             log.place_of_view(start.view).entry + 1 if start.view is not None else log.first,
             log.place_of_view(stop.view).entry + 1 if stop.view is not None else log.first,
         )
+
+    def _is_between(self, header: EntryHeader, views: tuple[int, int]) -> bool:
+        """Whether a view lies behind that of the first cut and not behind that of the second, or a gap before such one.
+
+        What was fetched from within a view has that first, and behind it perhaps gaps from before it. These concern
+        nobody who stands there but for what they skipped.
+        """
+        begun = self._start.view if views[0] == self._log.first + 1 else None
+        is_from_before = header.kind == Kind.GAP and begun is not None and header.last_timestamp < begun.start
+        return views[0] <= header.entry < views[1] and not is_from_before
 
     def _of_data(self, entry: Entry) -> list[Piece]:
         header = entry.header

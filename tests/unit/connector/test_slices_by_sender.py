@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from intergroup_core.ids import Service
+from intergroup_core.ids import MemberId, Service
+from intergroup_core.log.arrow import ArrowRows
 from intergroup_core.log.cut import Cut, SourceCut
 from intergroup_core.log.entry_maker import Delivered
 from intergroup_core.log.stream import StreamReader
@@ -15,9 +20,10 @@ from intergroup_core.sim.disk import SimDisk
 from pyspark_intergroup.slice import LogSlice
 from pyspark_intergroup.slicing import Slicer, SliceSizes
 from tests.builders import GROUP, START, A, B, C
-from tests.log_builders import Row, a_chunk, a_gap, an_install
+from tests.log_builders import Row, a_chunk, a_gap, a_history, an_install
 from tests.unit.connector.replay_logs import a_stored_log, read_options, replayed, rows_in
 from tests.unit.log.stream_parts import a_part, fetched
+from tests.unit.log.test_transfer import cuts_of
 
 RECORD = b"r" * 1_000
 OLD, NEW = an_install(A, B, C), an_install(A, B, C, start=START + 100)
@@ -126,3 +132,36 @@ def test_slices_end_where_the_range_does_whatever_views_in_it_say(tmp_path: Path
     rows = [row for at, each in enumerate(slices) for row in rows_of(each, [disk], tmp_path / str(at))]
     assert len(slices) == 3
     assert sorted(row["seq"] for row in rows if row["kind"] == "data") == [1, 1, 1, 2, 2, 2]
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 99_999))
+def test_rows_are_the_same_in_however_many_slices_and_wherever_they_are_read(seed: int) -> None:
+    rng = Random(seed)
+    history = a_history(rng, 24, Service.RSO)
+    keeper = StreamReader([a_part(history, 1, Service.RSO, SourceCut())])
+    cuts = cuts_of(keeper.parts[0])
+    bounds = sorted(rng.sample(range(len(cuts)), 3))
+    spans = [(max(0, low - rng.choice((0, 2))), high) for low, high in itertools.pairwise(bounds)]
+    reader = StreamReader([fetched(keeper, cuts[low], cuts[high], 2 + low) for low, high in spans])
+    start, stop = (cuts[at] for at in sorted(rng.choices(range(bounds[0], bounds[-1] + 1), k=2)))
+    whole = [repr(row) for row in rows_between(reader, start, stop)]
+    for least in (1, 3):
+        found: list[str] = []
+        for wanted in slices_of(reader, start, stop, least):
+            begin, end = wanted.described.start, wanted.described.stop
+            rows = rows_between(reader, begin, end, data_only=wanted.data_only)
+            elsewhere = StreamReader([fetched(reader, begin, end, 99)])
+            assert rows_between(elsewhere, begin, end, data_only=wanted.data_only) == rows, f"seed {seed}"
+            found += [repr(row) for row in rows]
+        assert sorted(found) == sorted(whole), f"seed {seed}"
+
+
+def rows_between(reader: StreamReader, start: Cut, stop: Cut, *, data_only: bool = False) -> list[Row]:
+    told: set[MemberId] = set()
+    batches = (
+        batch
+        for found in reader.ranges(start, stop)
+        for batch in ArrowRows(found.reader, told=told).batches(found.start, found.stop)
+    )
+    return [row for batch in batches for row in batch.to_pylist() if row["kind"] == "data" or not data_only]

@@ -128,6 +128,19 @@ def test_a_gap_in_two_parts_is_told_once() -> None:
     assert content(stream, cut(0, OLD), cut(6, NEW)) == content(gapped(NEW), cut(0, OLD), cut(6, NEW))
 
 
+def test_what_was_fetched_from_within_a_view_tells_of_gaps_before_it_only_for_what_they_skipped() -> None:
+    entered, later = an_install(B, C, start=START + 100), an_install(B, C, start=START + 200)
+    of_carl = [a_chunk(b"%d" % seq, source=C, seq=seq, timestamp=START + 150 * seq) for seq in (1, 2)]
+    own = a_stream([*BEFORE, a_gap(), entered, of_carl[0], later, of_carl[1], *AFTER])
+    start, stop = cut(1, entered), SourceCut({A: 1, B: 6, C: 2}, later.view.id)
+    part = StreamReader([fetched(own, start, stop, 2)])
+    assert a_gap() in content(part, start, stop)
+    begin, end = (SourceCut({A: 1, B: 1, C: seq}, view.view.id) for seq, view in ((1, entered), (2, later)))
+    for stream in (own, part):
+        assert _names(content(stream, begin, end)) == [later, (C, 2)]
+        assert a_gap() in content(stream, begin, stop)
+
+
 @settings(max_examples=sized(30, 800), deadline=None)
 @given(seed=st.integers(0, 99_999))
 def test_a_member_that_skipped_something_gives_what_others_give_or_tells_of_a_gap(seed: int) -> None:
