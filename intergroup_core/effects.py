@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from intergroup_core.ids import MemberId, SiteId, Timestamp, View
 from intergroup_core.wire.chunk import Chunk
@@ -60,6 +60,8 @@ class Install:
     """
     ledger: bytes = b""
     """What was stated up to here, where a stream begins; empty where that follows from what is before it."""
+    spoken_for: bool = field(default=False, compare=False)
+    """Whether a member of it was where this one comes from, though none may have sent there; the log does not say."""
 
 
 @dataclass(frozen=True, slots=True)

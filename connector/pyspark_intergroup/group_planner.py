@@ -40,6 +40,7 @@ from pyspark_intergroup.offsets import beginning
 from pyspark_intergroup.order import PassedEntries, is_behind
 from pyspark_intergroup.slice import AnySlice, LostSlice, described_in
 from pyspark_intergroup.slicing import Slicer, SliceSizes
+from pyspark_intergroup.standstill import Standstill
 from pyspark_intergroup.transactions import TransactionMissing, lost_transaction, tell_lost
 
 _log = logging.getLogger(__name__)
@@ -51,7 +52,6 @@ COMPLETE_SECONDS = 20.0
 JOIN_SECONDS = 5.0
 """How long a reader that has just begun waits for a group; one that is silent so long has nobody who sends."""
 LOOK_SECONDS = 0.02
-STABLE = "stable"
 KEEPERS_SECONDS = 10.0
 """How old the list of who holds a group may be."""
 
@@ -93,6 +93,7 @@ class GroupPlanner:
         """A cut behind which something is lost, and from where on there is something again."""
         self.trouble: Exception | None = None
         """What came in the way of an attempt last."""
+        self._standstill = Standstill()
         self._held: dict[Path, int] = {}
         """In `rso`, up to which entry of the log that grows is known to be done with."""
         self._keepers: list[Keeper] = []
@@ -129,23 +130,22 @@ class GroupPlanner:
 
     def head(self, known: Cut | None = None, wait: float = 0.0) -> Head:
         """Up to where the group can be planned; where that is known already, waited for so many seconds."""
-        return self._connected().head(self._level, ASK_SECONDS, known=known, wait=wait)
+        head = self._connected().head(self._level, ASK_SECONDS, known=known, wait=wait)
+        if (told := self._standstill.tell(head)) is not None:
+            _log.warning("group %s: nothing new is planned at read level %s: %s", self.group, self._level, told)
+        return head
 
     def latest(self) -> Cut:
         """Behind all that was sent before this is asked; where nobody sends, behind all that anybody has kept."""
         asked = timestamp_at(time.time_ns())
         deadline = time.monotonic() + JOIN_SECONDS
         head = self.head()
-        # Senders that have nothing to say still promise that, and then the head has all that came before.
-        while (head.cut is None or (self._promises and head.upto < asked)) and time.monotonic() < deadline:
+        # Senders that have nothing to say still promise that, and then the head has all that came before; not in uu.
+        promised = self.service is not Service.UU
+        while (head.cut is None or (promised and head.upto < asked)) and time.monotonic() < deadline:
             time.sleep(LOOK_SECONDS)  # the cut may stay the same while time goes on, which is no news
             head = self.head()
         return head.cut if head.cut is not None else self._kept_end()
-
-    @property
-    def _promises(self) -> bool:
-        """Whether a head says up to which timestamp nothing more will come."""
-        return self.service is Service.RTO or (self.service is Service.RSO and self._level == STABLE)
 
     def _kept_end(self) -> Cut:
         """Behind what all sites have kept of a group in which nobody sends."""

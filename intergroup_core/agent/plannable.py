@@ -86,10 +86,13 @@ class Head:
         other._passed = deepcopy(self._passed)
         return other
 
-    def advance(self, kept: int, upto: int | None, has: Has | None = None, everywhere: int = 0) -> None:
+    def advance(
+        self, kept: int, upto: int | None, has: Has | None = None, everywhere: int = 0, promised: int = 0
+    ) -> None:
         """Entries below are kept; of these what is at or below a timestamp counts, and what enough sites have.
 
-        No site is asked for what lies before the log: it counts once everybody has it.
+        No site is asked for what lies before the log: it counts once everybody has it. Without a timestamp all that is
+        kept counts, and senders may have promised that nothing more comes up to one.
         """
         if upto is not None and self._orderly:
             # Of the microsecond it lies in there may be more to come.
@@ -101,7 +104,7 @@ class Head:
             if has is not None and not _is_had(mark, has, everywhere):
                 break
             self._enter(self._waiting.popleft())
-        self._upto = upto if upto is not None else self._upto
+        self._upto = upto if upto is not None else promised
 
     def shorten(self, most: int) -> None:
         """Let the oldest count without being asked for, so that no more wait."""
@@ -148,7 +151,7 @@ class Head:
 
     @property
     def upto(self) -> int:
-        """In `rto`: at or below this timestamp nothing more will come behind the head."""
+        """At or below this timestamp nothing more will come behind the head; 0 in `uu`, where nobody promises that."""
         if not self._waiting:
             return self._upto
         return min(self._upto, (self._waiting[0].first >> COUNTER_BITS << COUNTER_BITS) - 1)
@@ -208,16 +211,18 @@ class Heads:
             del self._counted[level]
 
     def advance(self, kept: int, frontier: Frontier) -> None:
-        self._heads[LOCAL].advance(kept, self._local(frontier))
-        # What uu delivers nobody acknowledges: it is there, or it is not.
-        self._heads[STABLE].advance(kept, frontier.everywhere if self._service is not Service.UU else None)
+        if self._service is Service.UU:
+            # What uu delivers nobody acknowledges: it is there, or it is not.
+            for head in self._heads.values():
+                head.advance(kept, None)
+            return
+        local = frontier.here if self._service is Service.RTO else None
+        self._heads[LOCAL].advance(kept, local, promised=frontier.here)
+        self._heads[STABLE].advance(kept, frontier.everywhere)
 
     def count(self, level: Wanted, kept: int, frontier: Frontier, has: Has) -> None:
         """Go on at a level that counts sites, as far as enough of them have everything."""
         self._head(level).advance(kept, frontier.here, has, frontier.everywhere)
-
-    def _local(self, frontier: Frontier) -> int | None:
-        return frontier.here if self._service is Service.RTO else None
 
     def _head(self, level: Wanted) -> Head:
         if not level.counts_sites:

@@ -91,6 +91,7 @@ class Readings:
                 return {
                     "head": listed_cut(head) if head is not None else None,
                     "upto": stream.heads.upto(wanted),
+                    "waits_for": stream.waits_for(wanted),
                     "ended": stream.ended,
                 }
         raise ChannelBroken(f"a request to plan is not understood: {body!r:.100}")

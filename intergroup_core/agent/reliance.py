@@ -9,7 +9,7 @@ from intergroup_core.agent.held import Held, spans_of
 from intergroup_core.agent.holdership import Holdership
 from intergroup_core.agent.levels import Level, Wanted
 from intergroup_core.agent.plannable import Frontier, Has, Heads
-from intergroup_core.agent.witnesses import Known, Witnesses
+from intergroup_core.agent.witnesses import Known, Witnesses, has_all
 from intergroup_core.effects import Gap
 from intergroup_core.ids import MemberId
 from intergroup_core.log.reader import LogReader
@@ -47,6 +47,8 @@ class Reliance:
         self._unstated = b""
         """What only this site remembers, and it was last seen to that it is stated."""
         self._held = Held()
+        self.lacking: dict[Wanted, str] = {}
+        """By levels that count sites, what a head waited for when it was last asked for; empty where it did not."""
         self.skipped: Callable[[], None] = lambda: None
         """Called when the stream of a site that others rely on skips something."""
         witnesses.holds(group, self._held)
@@ -136,6 +138,18 @@ class Reliance:
                 self.ask, self.group, spans, holders.keys() - {me}, enough=needed, seconds=ANSWER_SECONDS, waits=False
             )
         heads.count(level, kept, frontier, _counting(answers, level, me, ledger, frontier.here))
+        others = {site: name for site, name in holders.items() if site != me}
+        lacking = sorted(name for site, name in others.items() if not has_all(answers.get(site, {}), spans))
+        self.lacking[level] = _waits_for(needed, len(others), lacking) if heads.waits(level) and spans else ""
+
+
+def _waits_for(needed: int, others: int, lacking: Sequence[str]) -> str:
+    """What a reader may be told whose head stays where it is; nothing where it is no site that keeps it there."""
+    if others < needed:
+        return f"{needed} log-holding sites besides this one must have what comes next, and there are {others}"
+    if not lacking:
+        return ""
+    return f"{needed} of {others} log-holding sites must have what comes next; these lack it: {', '.join(lacking)}"
 
 
 def _counting(answers: dict[int, Known], level: Wanted, me: int, ledger: Ledger, now: int) -> Has:

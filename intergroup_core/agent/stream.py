@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from intergroup_core.agent.beginning import LogBeginning
-from intergroup_core.agent.levels import Wanted
+from intergroup_core.agent.levels import STABLE, Wanted
 from intergroup_core.agent.plannable import Frontier, Heads
 from intergroup_core.agent.reading import Lengths, Reading, SlowReader
 from intergroup_core.agent.reliance import Reliance
@@ -22,6 +22,7 @@ from intergroup_core.ids import Service, wall_us
 from intergroup_core.log.cut import Cut
 from intergroup_core.log.entry import ENTRY_BYTES
 from intergroup_core.log.writer import Durability, LogWriter
+from intergroup_core.runtime.clock import now
 from intergroup_core.runtime.disk import FileDisk
 from intergroup_core.runtime.inbox import Event
 from intergroup_core.runtime.member import Member
@@ -209,6 +210,15 @@ class Stream:
             await self.changed(min(left, look if self.heads.waits(level) else left))
             await self._survey(level)
         return head
+
+    def waits_for(self, level: Wanted) -> str:
+        """Of whom a head that stays where it is lacks something, as far as that is known; empty where it does not."""
+        if not self.heads.waits(level):
+            return ""
+        if level.counts_sites:
+            return self.reliance.lacking.get(level, "") if self.reliance is not None else ""
+        told = self.member.endpoint.told(now()) if level == STABLE else None
+        return f"{told.slowest} has not acknowledged what comes next" if told is not None and told.slowest else ""
 
     async def _survey(self, level: Wanted) -> None:
         if level.counts_sites and self.reliance is not None and not self.ended:

@@ -6,7 +6,8 @@ import dataclasses
 import json as encoding
 import sys
 import time
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, TypeVar
 
 import typer
 from rich.console import Console
@@ -29,6 +30,8 @@ LOOK_SECONDS = 0.05
 ASK_SECONDS = 10.0
 BEHIND_SECONDS = 1.0
 """A member that is farther behind than this is worth naming."""
+
+Found = TypeVar("Found", Members, Members | None)
 
 
 def members(
@@ -56,8 +59,7 @@ def members(
         if answered:
             # No event says that every receiver has been heard: each reports once in its idle time, so wait that long.
             time.sleep(REPORTS_HEARD * settings.report.idle_ms / 1_000)
-            _wait_for_count(member, _count_seconds(settings))
-        found = member.members()
+        found = _counted(member.members, settings) if answered else member.members()
         me = member.id
     write_line(_object(found, me) if json else _table(found, me))
     if not answered:
@@ -71,32 +73,36 @@ def members(
 
 def _known_here(group: str, settings: Config) -> Members | None:
     """What this site's agent says, where it is in the group for somebody and has a view."""
-    end = time.monotonic() + _count_seconds(settings)
     try:
         with Connection.to_agent(start=False) as connection:
-            roster = connection.request(Kind.MEMBERS, [group], ASK_SECONDS)
-            while roster is not None and roster["count"] is None and time.monotonic() < end:
-                time.sleep(LOOK_SECONDS)  # the count is no event of the stream: it is there once somebody has said it
-                roster = connection.request(Kind.MEMBERS, [group], ASK_SECONDS)
+            return _counted(lambda: _roster_of(connection, group), settings)
     except AgentUnavailable:
         return None
+
+
+def _roster_of(connection: Connection, group: str) -> Members | None:
+    roster = connection.request(Kind.MEMBERS, [group], ASK_SECONDS)
     if roster is None or roster["view_id"] is None:
         return None
     found, me = Members.of(group, roster), Peer(*roster["me"])
     return found if me in found.senders else dataclasses.replace(found, receivers=(*found.receivers, me))
 
 
-def _count_seconds(settings: Config) -> float:
-    """A coordinator that has just begun listens for the fault time before it speaks for all."""
+def _counted(look: Callable[[], Found], settings: Config) -> Found:
+    """Who is there once the hierarchy has counted all that were heard, newcomers and this member among them.
+
+    A coordinator that has just begun listens for the fault time before it speaks for all, and then speaks once in its
+    interval.
+    """
     hierarchy = settings.hierarchy
-    return (hierarchy.fault_ms + CONTROL_HEARD * hierarchy.interval_ms) / 1_000
-
-
-def _wait_for_count(member: BlockingMember, seconds: float) -> None:
-    """Until the hierarchy has said how many there are; a coordinator speaks once in its interval."""
-    end = time.monotonic() + seconds
-    while member.members().count is None and time.monotonic() < end:
+    end = time.monotonic() + (hierarchy.fault_ms + CONTROL_HEARD * hierarchy.interval_ms) / 1_000
+    while (found := look()) is not None and not _covers(found) and time.monotonic() < end:
         time.sleep(LOOK_SECONDS)  # the count is no event of the stream: it is there once somebody has said it
+    return found
+
+
+def _covers(found: Members) -> bool:
+    return found.count is not None and found.count >= len(found.senders) + len(found.receivers)
 
 
 def _has_view(member: BlockingMember, timeout: float) -> bool:

@@ -25,7 +25,9 @@ class Head(NamedTuple):
     cut: Cut | None
     """None before there is anything."""
     upto: int
-    """In `rto`: at or below this timestamp nothing more will come behind the cut."""
+    """At or below this timestamp nothing more will come behind the cut; 0 in `uu`."""
+    waits_for: str = ""
+    """What keeps more from being planned, where something is there and this site's agent knows."""
 
 
 class Filled(NamedTuple):
@@ -88,8 +90,9 @@ class PlanningClient:
         """The head; where it is still the one known, waited for so many seconds."""
         asked = [self._number, level, listed_cut(known) if known is not None else None, wait]
         match self._connection.request(Kind.PLAN, asked, timeout + wait):
-            case {"head": head, "upto": int(upto)}:
-                return Head(cut_of_list(head) if head is not None else None, upto)
+            case {"head": head, "upto": int(upto), **more}:
+                # An agent that was started by an older version does not say it.
+                return Head(cut_of_list(head) if head is not None else None, upto, str(more.get("waits_for", "")))
             case answer:
                 raise _misunderstood(answer)
 

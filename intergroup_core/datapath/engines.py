@@ -152,6 +152,8 @@ class Engines:
         self._congested = False
         self._stalled_at: int | None = None
         self._heard = 0
+        self._begun = beginning.position
+        """Where the epoch begins, or this member in it: whoever is in it hears of all others before anybody rests."""
         self._more_at: int | None = None
         self._held: deque[Run] = deque()
         self._held_bytes = 0

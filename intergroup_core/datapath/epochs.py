@@ -176,6 +176,7 @@ class Epochs(Outgoing):
         if self._control is not None:
             self._control.reach(self.view_tag, {}, now)
         self.view_tag = view_tag
+        self._begun = Timestamp(start)
         self.epochs = (view_tag, *self.epochs)[: self.MAX_EPOCHS]
         self.members = tuple(activations)
         self._present = set(activations)

@@ -8,7 +8,7 @@ from intergroup_core.config import HEADER_BYTES
 from intergroup_core.datapath.delivering import Delivering
 from intergroup_core.delivery.sender import Sender
 from intergroup_core.effects import Multicast, SendRoom, Suspect
-from intergroup_core.ids import Instant, Service, format_member
+from intergroup_core.ids import COUNTER_BITS, Instant, Service, format_member
 from intergroup_core.multicast.ranges import Span
 from intergroup_core.multicast.reliable import ReliableMulticast
 from intergroup_core.wire.control import encode_change
@@ -74,11 +74,17 @@ class Outgoing(Delivering):
     def _keep_alive(self, sender: Sender, now: Instant) -> None:
         if self._heard > sender.promised:
             sender.keepalive.wanted(now.mono)
+        elif self._nobody_waits(sender):
+            sender.keepalive.rest()
         if now.mono < sender.keepalive.next_deadline():
             return
         frame, timestamp = sender.keepalive_frame(now)
         self._effects.append(Multicast(frame, len(frame)))
         self._promised(self.me, timestamp)
+
+    def _nobody_waits(self, sender: Sender) -> bool:
+        """Whether everybody has everything; who plans reads waits besides for the end of the last microsecond."""
+        return self.stable >> COUNTER_BITS > max(self._begun, self._heard, sender.last_sent) >> COUNTER_BITS
 
     def forgive(self, now: Instant) -> None:
         """This member itself stood still: nobody is given up for that time (M8)."""

@@ -47,6 +47,8 @@ class Sender:
         """Of the last frame sent."""
         self.promised = 0
         """The last timestamp given out: whatever comes later exceeds it."""
+        self.last_sent = 0
+        """The last timestamp of data or an ordered membership message, not of a keep-alive."""
         self.paced = False
         """Whether only the pacer holds back what is queued."""
         self.data_at: int | None = None
@@ -78,6 +80,7 @@ class Sender:
         emission = self._maker.message(payload, self.seq + 1, timestamp)
         self.seq += frames
         self.promised = timestamp + frames - 1
+        self.last_sent = self.promised
         self._unstable.append((self.promised, self.seq))
         self.pacer.spend(len(emission.data), now.mono)
         self.keepalive.data_sent(now.mono)
@@ -121,7 +124,7 @@ class Sender:
         """An ordered membership message, stamped now: small, and others wait for it, so nothing holds it back."""
         timestamp = self._clock.stamp(1, now)
         self.seq += 1
-        self.promised = timestamp
+        self.promised = self.last_sent = timestamp
         self._unstable.append((timestamp, self.seq))
         self.keepalive.data_sent(now.mono)
         self._counters.changes_sent += 1

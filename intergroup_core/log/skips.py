@@ -3,6 +3,8 @@
 Where a view behind the gap says up to where a sender's messages lie before it, from there on everything is here. A jump
 alone skips nothing, for membership messages have seqs too; it takes a gap in between. Of a sender that said nothing
 since a gap nobody knows whether something was skipped, and no cut of such a log says that it has more of it.
+
+What was fetched from within a view has that first, and behind it perhaps gaps from before it.
 """
 
 from __future__ import annotations
@@ -10,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from intergroup_core.ids import MemberId
+from intergroup_core.effects import Install
+from intergroup_core.ids import MemberId, ViewId
 from intergroup_core.log.entries import LogEntries
-from intergroup_core.log.entry import Kind
+from intergroup_core.log.entry import EntryHeader, Kind
 from intergroup_core.log.segment import OpenedSegment
 
 
@@ -56,11 +59,19 @@ def skips_of(log: LogEntries) -> list[Skip]:
     return found
 
 
+def is_from_before(gap: EntryHeader, view: ViewId) -> bool:
+    """Whether a gap that stands in a log behind the view which that begins in came before the view."""
+    return gap.last_timestamp < view.start
+
+
 def _spoken(log: LogEntries) -> Iterator[tuple[MemberId | None, int, int, int]]:
     """Senders with first and last seq, and gaps with their entry: one by one where there is a gap in a segment.
 
-    A sender of which a view speaks has nothing there, behind the seq that the view says.
+    A sender of which a view speaks has nothing there, behind the seq that the view says. The one that the log begins in
+    says it behind the gaps from before it.
     """
+    carried = _carried(log)
+    said = dict(carried.before) if carried is not None else {}
     for segment in log.segments:
         if not len(segment.index.gaps):
             yield from _summed_up(log, segment)
@@ -68,12 +79,28 @@ def _spoken(log: LogEntries) -> Iterator[tuple[MemberId | None, int, int, int]]:
         for entry in log.entries(max(log.first, segment.first), segment.readable, check=False):
             header = entry.header
             if header.kind == Kind.GAP:
+                if carried is not None and not is_from_before(header, carried.view.id):
+                    for source, seq in said.items():
+                        yield source, seq + 1, seq, 0
+                    said = {}
                 yield None, 0, 0, header.entry
             elif header.kind == Kind.DATA:
-                yield MemberId(header.source), header.first_seq, header.last_seq, 0
+                source = MemberId(header.source)
+                if header.first_seq > said.get(source, header.first_seq):
+                    seq = said.pop(source)
+                    yield source, seq + 1, seq, 0
+                yield source, header.first_seq, header.last_seq, 0
             elif not header.carried:
                 for source, seq in entry.install().before:
                     yield source, seq + 1, seq, 0
+
+
+def _carried(log: LogEntries) -> Install | None:
+    """The view that a log begins in, where it is known where senders stood."""
+    if log.senders_begin is None or log.readable == log.first:
+        return None
+    (first,) = log.entries(log.first, log.first + 1, check=False)
+    return first.install() if first.header.carried else None
 
 
 def _summed_up(log: LogEntries, segment: OpenedSegment) -> Iterator[tuple[MemberId | None, int, int, int]]:

@@ -16,7 +16,7 @@ from intergroup_core.log.entries import Entry
 from intergroup_core.log.entry import EntryHeader, Kind
 from intergroup_core.log.lineage import within
 from intergroup_core.log.places import Piece
-from intergroup_core.log.skips import Skip
+from intergroup_core.log.skips import Skip, is_from_before
 from intergroup_core.log.sources import LogSources
 
 Spans = list[tuple[int, int]]
@@ -84,8 +84,9 @@ class SourceRange:
         nobody who stands there but for what they skipped.
         """
         begun = self._start.view if views[0] == self._log.first + 1 else None
-        is_from_before = header.kind == Kind.GAP and begun is not None and header.last_timestamp < begun.start
-        return views[0] <= header.entry < views[1] and not is_from_before
+        if header.kind == Kind.GAP and begun is not None and is_from_before(header, begun):
+            return False
+        return views[0] <= header.entry < views[1]
 
     def _of_data(self, entry: Entry) -> list[Piece]:
         header = entry.header

@@ -91,6 +91,7 @@ class Following(Repairing):
             reasons=dict.fromkeys(change.blocked, "blocked") | dict.fromkeys(change.left, "left"),
             branches=[str(cut.epoch) for cut in change.cuts if cut.epoch != old],
             last=self._last_before(last) | {member: first - 1 for member, first in activations.items()},
+            spoken_for=any(entry.old == old for entry in change.entries),
         )
         standing.quorum.installed(change.view, change.number, standing.sites(peers), primary=change.primary)
         if not change.primary:

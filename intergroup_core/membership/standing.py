@@ -72,6 +72,7 @@ class Standing:
         reasons: dict[MemberId, str],
         branches: Collection[str] = (),
         last: Mapping[MemberId, int] | None = None,
+        spoken_for: bool = False,
     ) -> None:
         """Tell the application of a view, at this place in its stream."""
         before = self.roster
@@ -86,7 +87,8 @@ class Standing:
         joined = tuple(member for member in members if member not in before)
         self.counters.views_installed += 1
         before_it = tuple(sorted((last or {}).items()))
-        self.emit(Install(self.view, tuple(sorted(transitional)), joined, departed, tuple(sorted(branches)), before_it))
+        together, met = tuple(sorted(transitional)), tuple(sorted(branches))
+        self.emit(Install(self.view, together, joined, departed, met, before_it, spoken_for=spoken_for))
 
     def watch(self, members: Collection[MemberId], now: Instant) -> None:
         self.detector.watch((member for member in members if member != self.me.id), now.mono)

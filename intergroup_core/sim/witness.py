@@ -112,8 +112,8 @@ class Witness:
         self.reader.enter(install)
         if self._second is not None:
             self._second.enter(install)
-        self._view = str(install.view.id)
-        if install.ledger:
+        begins, self._view = not self._view, str(install.view.id)
+        if begins:
             beginning = self.member.endpoint.beginning
             start = beginning.position if beginning is not None else install.view.id.start
             self._trace.events.append(Begun(now, me, int(start)))

@@ -125,16 +125,17 @@ class Ledger:
         return decisions
 
     def enter(self, install: Install, *, first: bool = False) -> Install:
-        """A view at its place; the first one of an incarnation says what was known there, for the log."""
+        """A view at its place, which says what was known there where its log cannot tell by what lies before it."""
         if install.ledger:
             self._begin_with(install.ledger, MAX_TIMESTAMP)
             self.transactions.members = frozenset(install.view.members)
             return install
-        if not first and is_repair(install) and install.view.members and not install.transitional:
+        strange = not first and is_repair(install) and bool(install.view.members) and not install.transitional
+        if strange and not install.spoken_for:
             # Nobody who speaks in it comes from where this member does, so nobody states what was known there.
             self.begin(b"", MAX_TIMESTAMP)
         self.transactions.enter(install, first=first)
-        return replace(install, ledger=self.checkpoint()) if first else install
+        return replace(install, ledger=self.checkpoint()) if first or (strange and install.spoken_for) else install
 
     # From elsewhere
 

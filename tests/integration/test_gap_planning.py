@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,15 @@ def opened(group: str, home: Path, **options: Any) -> Iterator[ig.BlockingMember
 
 
 @contextmanager
+def standing_still(pid: int) -> Iterator[None]:
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+@contextmanager
 def a_gap_at_b(there: Sites, group: str) -> Iterator[tuple[Offsets, Offsets]]:
     """Two offsets, before and behind what the member of site b skipped; the keeper at site a has it."""
     with opened(group, there.home("b"), name="bert") as bert:
@@ -59,9 +68,12 @@ def a_gap_at_b(there: Sites, group: str) -> Iterator[tuple[Offsets, Offsets]]:
             anna.send(b"before", ack="delivered")
             until_value(bert, b"before")
             os.kill(status_of(there.home("a"))["pid"], signal.SIGKILL)
-        with opened(group, there.home("a"), sender=True, name="anna", start="earliest") as again:
-            for value in SKIPPED:
-                again.send(value, ack="delivered")
+        with ExitStack() as stack:
+            # It would come back by itself, before all of that was sent or after.
+            with standing_still(status_of(there.home("b"))["pid"]):
+                again = stack.enter_context(opened(group, there.home("a"), sender=True, name="anna", start="earliest"))
+                for value in SKIPPED:
+                    again.send(value, ack="delivered")
             read_until(bert, lambda event: isinstance(event, ig.Gap))
             read_until(bert, lambda event: isinstance(event, ig.ViewChange))
             again.send(b"after", ack="delivered")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from intergroup_core.ids import MemberId, Service
-from intergroup_core.sim.cluster import SECOND
+from intergroup_core.sim.adversary import Link, Rule
+from intergroup_core.sim.cluster import MILLISECOND, SECOND
 from intergroup_core.sim.fuzz import live_scenario
 from intergroup_core.sim.live_cluster import LiveCluster
 from intergroup_core.sim.live_member import LiveMember
 from intergroup_core.sim.scenario import Scenario
 from intergroup_core.sim.trace import Delivered, GapAnnounced, Installed, Sent
+from intergroup_core.wire.header import FrameType
 
 MakeLive = Callable[..., LiveCluster]
 MIXED = (Service.RTO, Service.RSO, Service.UU, Service.RTO, Service.RSO)
@@ -75,3 +77,24 @@ def deliveries(cluster: LiveCluster, index: int, source: int, *, since: int = 0)
 def sendings(cluster: LiveCluster, index: int, *, since: int = 0) -> int:
     me = cluster[index].id
     return sum(type(event) is Sent and event.member == me and event.at >= since for event in cluster.trace.events)
+
+
+def against(
+    cluster: LiveCluster,
+    kinds: Iterable[FrameType],
+    links: Iterable[Link],
+    *,
+    late_ms: int = 0,
+    most: int | None = None,
+) -> Rule:
+    rule = Rule(kinds=frozenset(kinds), links=frozenset(links), late_ns=late_ms * MILLISECOND, left=most)
+    cluster.oppose(rule)
+    return rule
+
+
+def to_others(cluster: LiveCluster, one: int) -> list[Link]:
+    return [(one, other) for other in range(len(cluster.seats)) if other != one]
+
+
+def from_others(cluster: LiveCluster, one: int) -> list[Link]:
+    return [(other, one) for other in range(len(cluster.seats)) if other != one]

@@ -9,43 +9,25 @@ import pytest
 
 from intergroup_core.config import Config
 from intergroup_core.ids import Service
-from intergroup_core.sim.adversary import AGREEMENT, Link, Rule
+from intergroup_core.sim.adversary import AGREEMENT, Rule
 from intergroup_core.sim.cluster import MILLISECOND, SECOND
 from intergroup_core.sim.live_cluster import LiveCluster, Seat
 from intergroup_core.sim.workload import Workload
 from intergroup_core.wire.header import FrameType
 from tests.sim.live_stories import (
     MakeLive,
+    against,
     all_there,
     deliveries,
     follower,
+    from_others,
     gaps,
     leader,
     members_by_name,
     sendings,
+    to_others,
     views,
 )
-
-
-def against(
-    cluster: LiveCluster,
-    kinds: Iterable[FrameType],
-    links: Iterable[Link],
-    *,
-    late_ms: int = 0,
-    most: int | None = None,
-) -> Rule:
-    rule = Rule(kinds=frozenset(kinds), links=frozenset(links), late_ns=late_ms * MILLISECOND, left=most)
-    cluster.oppose(rule)
-    return rule
-
-
-def to_others(cluster: LiveCluster, one: int) -> list[Link]:
-    return [(one, other) for other in range(len(cluster.seats)) if other != one]
-
-
-def from_others(cluster: LiveCluster, one: int) -> list[Link]:
-    return [(other, one) for other in range(len(cluster.seats)) if other != one]
 
 
 def senders(cluster: LiveCluster, *gone: int) -> set[str]:
@@ -315,35 +297,6 @@ def test_only_one_survivor_has_what_a_dead_sender_said_last(a_live_cluster: Make
     assert "recovery>consensus" in steps(cluster, waits)
 
 
-# Reports
-
-
-def test_reports_of_one_receiver_are_lost(a_live_cluster: MakeLive) -> None:
-    """It is forgotten after a while, holds nobody back, and is told so by a gap or gets everything."""
-    cluster = all_there(a_live_cluster(senders=2, receivers=2))
-    against(cluster, {FrameType.REPORT}, to_others(cluster, 3))
-    cluster.run_for(8 * SECOND)
-    assert cluster[0].endpoint.buffered_bytes < 50_000
-    cluster.heal_all()
-    cluster.run_for(2 * SECOND)
-    assert deliveries(cluster, 3, 0, since=cluster.scheduler.now - SECOND) > 0
-
-
-def test_a_newcomer_whose_reports_come_late_is_waited_for(a_live_cluster: MakeLive) -> None:
-    """D7: until it is counted, its sponsor acknowledges nothing that it may need."""
-    seats = [Seat(name="s0"), Seat(name="s1"), Seat(name="late", sender=False, joins_at=None)]
-    cluster = all_there(a_live_cluster(seats=seats, workload=Workload(rate=80)))
-    against(cluster, {FrameType.REPORT}, [(2, 0), (2, 1)], late_ms=700)
-    against(cluster, {FrameType.DATA}, [(0, 2)])
-    cluster.join(2)
-    assert cluster.run_until(lambda: members_by_name(cluster, 2) == {"s0", "s1"})
-    cluster.run_for(SECOND)
-    cluster.heal_all()
-    cluster.run_for(2 * SECOND)
-    assert not gaps(cluster)
-    assert deliveries(cluster, 2, 0) > 0
-
-
 # Steps that chance does not meet
 
 
@@ -474,35 +427,3 @@ def test_nothing_of_one_whose_add_is_the_last_before_the_cut_is_delivered(a_live
     assert cluster.run_until(lambda: members_by_name(cluster, 0) == {"s0"})
     assert any(late in view.joined for view in views(cluster, 0)), "its Add is in the cut"
     assert deliveries(cluster, 0, 1) == deliveries(cluster, 0, 2) == 0
-
-
-# Stability
-
-
-@pytest.mark.parametrize("made_by", ["leave", "repair"])
-def test_what_the_last_sender_said_can_be_had_from_a_receiver_once_it_is_gone(
-    a_live_cluster: MakeLive, made_by: str
-) -> None:
-    """Who is in the empty view keeps what a receiver may lack that the last sender counted (property 16)."""
-    seats = [
-        Seat(name="s0", busy=0.0),
-        Seat(name="r1", sender=False),
-        Seat(name="r2", sender=False),
-        Seat(name="s3", busy=0.0, joins_at=0 if made_by == "repair" else None),
-    ]
-    cluster = all_there(a_live_cluster(seats=seats))
-    lost = against(cluster, {FrameType.DATA, FrameType.REPAIR}, [(0, 2)])
-    unheard = against(cluster, {FrameType.REQUEST, FrameType.REPORT}, from_others(cluster, 2) + to_others(cluster, 2))
-    if made_by == "repair":
-        against(cluster, {FrameType.REPORT}, [(0, 1)])
-        cluster.crash(3)
-    cluster[0].send([b"last"])
-    cluster.leave(0)
-    assert cluster.run_until(lambda: members_by_name(cluster, 1) == set())
-    cluster.run_for(20 * MILLISECOND)
-    cluster.crash(0)
-    cluster.run_for(100 * MILLISECOND)
-    cluster.relent(unheard)
-    assert lost.met
-    assert cluster.run_until(lambda: deliveries(cluster, 2, 0) == deliveries(cluster, 1, 0) == 1)
-    assert not gaps(cluster)

@@ -21,7 +21,7 @@ from intergroup_core.sim.transaction_scenario import play_transactions
 from intergroup_core.sim.transaction_trace import Told
 from intergroup_core.wire.statements import Decided, Established, Proposed, Statement, statements_in
 
-TOLD = (3225, 5235, 5327)
+TOLD = (3225, 5235, 5327, 6225)
 """Each told of something once."""
 SEEDS = (3, 4, 5, 9, 14, 17, 20, 27, 37, 39, 40, 43, 56, 62, 64, 65, 69, 75, 76, 78, 80, 82, 84, 86, 89, *TOLD)
 """Short ones: `make fuzz` has more."""

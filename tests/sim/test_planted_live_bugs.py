@@ -21,6 +21,7 @@ from intergroup_core.sim.network import Conditions
 from intergroup_core.sim.workload import Workload
 from tests.sim import test_live_adversary as adversary
 from tests.sim import test_live_quorums as quorums
+from tests.sim import test_live_reports as reports
 from tests.sim.live_stories import MakeLive
 
 SEEDS = range(1, 6)
@@ -122,7 +123,7 @@ Story = Callable[[MakeLive], None]
 READY = adversary.test_one_that_was_ready_and_never_learned_what_came_of_it
 
 STORIES: dict[str, Story] = {
-    "sponsors_do_not_wait_for_their_newcomers": adversary.test_a_newcomer_whose_reports_come_late_is_waited_for,
+    "sponsors_do_not_wait_for_their_newcomers": reports.test_a_newcomer_whose_reports_come_late_is_waited_for,
     "changes_wait_for_nobody": adversary.test_adds_of_which_most_senders_know_nothing,
     "requests_of_long_ago_are_acted_on": adversary.test_a_request_to_be_added_comes_in_the_next_epoch,
     "a_returning_source_starts_where_it_once_did": adversary.test_a_second_add_of_one_that_came_and_went,

@@ -80,6 +80,17 @@ def test_nothing_more_comes_at_or_below_what_is_said() -> None:
     assert heads.upto(STABLE) == at(20) - 1
 
 
+@pytest.mark.parametrize("level", [LOCAL, Wanted(Level.MORE, 2)])
+def test_in_rso_senders_promise_too_that_nothing_more_comes(level: Wanted) -> None:
+    """Who takes what is there knows by that when it has everything."""
+    heads = heads_of(Service.RSO, at(5), at(9))
+    for kept, upto in ((2, at(9) - 1), (3, at(20))):
+        heads.advance(kept, Frontier(at(20), at(4)))
+        if level.counts_sites:
+            heads.count(level, kept, Frontier(at(20), at(4)), lambda source, seq, timestamp: True)
+        assert heads.upto(level) == upto
+
+
 def test_a_gap_does_not_hold_up_what_came_before_it() -> None:
     heads = heads_of(Service.RTO, at(5))
     heads.appended(2, a_gap())

@@ -80,3 +80,25 @@ def test_the_first_repetition_is_never_later_than_the_idle_period() -> None:
     timer = a_timer(gap_us=5_000, idle_ms=20)
     timer.sent(NOW)
     assert intervals(timer, NOW, 3) == [millis(20), millis(20), millis(20)]
+
+
+def test_once_nobody_waits_the_next_is_due_when_the_idle_period_is_over() -> None:
+    timer = a_timer(idle_ms=100)
+    timer.data_sent(NOW)
+    now = timer.next_deadline()
+    timer.sent(now)
+    timer.rest()
+    assert intervals(timer, now, 3) == [millis(100)] * 3
+    timer.data_sent(now)
+    assert timer.next_deadline() == now + millis(1)
+
+
+def test_what_is_asked_for_is_not_put_off_though_nobody_waits() -> None:
+    timer = a_timer()
+    timer.sent(NOW)
+    timer.wanted(NOW + millis(1))
+    timer.rest()
+    assert timer.next_deadline() == NOW + millis(1)
+    timer.sent(NOW + millis(1))
+    timer.rest()
+    assert timer.next_deadline() == NOW + millis(101)

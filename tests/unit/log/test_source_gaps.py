@@ -141,6 +141,18 @@ def test_what_was_fetched_from_within_a_view_tells_of_gaps_before_it_only_for_wh
         assert a_gap() in content(stream, begin, stop)
 
 
+def test_a_gap_skipped_nothing_of_what_lies_before_the_view_that_a_fetched_log_begins_in() -> None:
+    """Bert is known to have come to 3 before that view, with messages that are none of an application's."""
+    view, behind = an_install(A, B, start=START + 50, before=((B, 3),)), cut(6, NEW)
+    for history, gaps in (([view, a_gap(), NEW], []), ([a_gap(), view, NEW], [a_gap()])):
+        own = a_stream([*BEFORE, *history, a_chunk(b"4", source=B, seq=4, timestamp=START + 140), *AFTER])
+        part = StreamReader([fetched(own, cut(1, view), behind, 2)])
+        for stream in (own, part):
+            found = content(stream, cut(1, NEW), behind)
+            assert [each for each in found if isinstance(each, Gap)] == gaps
+            assert _names(found[len(gaps) :]) == [(B, 4), (B, 5), (B, 6)]
+
+
 @settings(max_examples=sized(30, 800), deadline=None)
 @given(seed=st.integers(0, 99_999))
 def test_a_member_that_skipped_something_gives_what_others_give_or_tells_of_a_gap(seed: int) -> None:

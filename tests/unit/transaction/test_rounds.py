@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from intergroup_core.ids import MemberId, Timestamp
+from intergroup_core.effects import Install
+from intergroup_core.ids import MemberId, Timestamp, View, ViewId
+from intergroup_core.log.body import install_of, packed_install
 from intergroup_core.transaction.ledger import Ledger
 from intergroup_core.transaction.transactions import Verdict
 from intergroup_core.wire.labels import key_of
@@ -236,6 +238,21 @@ def test_what_is_known_is_put_aside_where_nobody_comes_along_who_would_state_it(
     story.say(Restated(ledger.unstated), CLEO)
     assert not ledger.unstated
     assert ledger.transactions.pending() == there.transactions.pending() != []
+
+
+def test_a_receiver_that_becomes_a_sender_speaks_for_where_it_was_and_logs_tell_of_it() -> None:
+    """All who sent there are gone, and still one comes along who knows: nothing is put aside, nor by who reads."""
+    story = a_story()
+    assert verdict_on(story, story.stage(a_label())) is Verdict.TAKEN
+    ledger, reader = story.ledgers[0], Ledger()
+    reader.learn(ledger.to_bytes())
+    known = ledger.transactions.pending()
+    view = View(id=ViewId(Timestamp(story.now + 1_000), CLEO, 1), members=(CLEO,))
+    entered = ledger.enter(Install(view, before=((CLEO, 0),), branches=("other",), spoken_for=True))
+    assert ledger.transactions.pending() == known != []
+    assert not ledger.unstated
+    reader.enter(install_of(memoryview(packed_install(entered))))
+    assert reader.to_bytes() == ledger.to_bytes()
 
 
 def replaced_gathered(stated: bytes) -> bytes:
