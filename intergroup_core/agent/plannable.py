@@ -154,7 +154,9 @@ class Head:
         """At or below this timestamp nothing more will come behind the head; 0 in `uu`, where nobody promises that."""
         if not self._waiting:
             return self._upto
-        return min(self._upto, (self._waiting[0].first >> COUNTER_BITS << COUNTER_BITS) - 1)
+        # Only in rto does what waits first come before all else that waits.
+        least = self._waiting[0].first if self._orderly else min(mark.first for mark in self._waiting)
+        return min(self._upto, (least >> COUNTER_BITS << COUNTER_BITS) - 1)
 
     @property
     def cut(self) -> Cut | None:

@@ -74,8 +74,8 @@ class Outgoing(Delivering):
     def _keep_alive(self, sender: Sender, now: Instant) -> None:
         if self._heard > sender.promised:
             sender.keepalive.wanted(now.mono)
-        elif self._nobody_waits(sender):
-            sender.keepalive.rest()
+        elif self._nobody_waits(sender) and sender.keepalive.rest():
+            self.reports.progressed(now.mono)  # those who only receive go by what senders say is stable
         if now.mono < sender.keepalive.next_deadline():
             return
         frame, timestamp = sender.keepalive_frame(now)

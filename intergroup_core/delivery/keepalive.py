@@ -35,11 +35,16 @@ class KeepAliveTimer:
         self._interval_ns = self._first_ns
         self._due_at = now + self._interval_ns
 
-    def rest(self) -> None:
-        """Nobody waits for a promise: the next one is due when the idle period is over, unless one was asked for."""
-        if not self._is_wanted and self._sent_at is not None and self._interval_ns < self._idle_ns:
-            self._interval_ns = self._idle_ns
-            self._due_at = max(self._due_at, self._sent_at + self._idle_ns)
+    def rest(self) -> bool:
+        """Nobody waits for a promise: the next one is due when the idle period is over, unless one was asked for.
+
+        Whether that is news.
+        """
+        if self._is_wanted or self._sent_at is None or self._interval_ns >= self._idle_ns:
+            return False
+        self._interval_ns = self._idle_ns
+        self._due_at = max(self._due_at, self._sent_at + self._idle_ns)
+        return True
 
     def sent(self, now: int) -> None:
         self._is_wanted = False

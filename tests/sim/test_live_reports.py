@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from intergroup_core.ids import COUNTER_BITS
 from intergroup_core.sim.cluster import MILLISECOND, SECOND
 from intergroup_core.sim.live_cluster import Seat
+from intergroup_core.sim.trace import Sent
 from intergroup_core.sim.workload import Workload
 from intergroup_core.wire.header import FrameType
 from tests.sim.live_stories import (
@@ -73,3 +75,19 @@ def test_what_the_last_sender_said_can_be_had_from_a_receiver_once_it_is_gone(
     assert lost.met
     assert cluster.run_until(lambda: deliveries(cluster, 2, 0) == deliveries(cluster, 1, 0) == 1)
     assert not gaps(cluster)
+
+
+def test_who_only_receives_hears_that_all_is_stable_before_its_senders_rest(a_live_cluster: MakeLive) -> None:
+    """It goes by what senders say, and their next report is due only when the idle period is over."""
+    cluster = all_there(a_live_cluster(seats=[Seat(name="s0", busy=0.0), Seat(name="r0", sender=False)]))
+    receiver = cluster[1].endpoint
+    for _ in range(5):
+        cluster.run_for(SECOND)
+        cluster[0].send([b"the last for a while"])
+        sent = next(event for event in reversed(cluster.trace.events) if type(event) is Sent)
+
+        def is_stable(timestamp: int = sent.timestamp) -> bool:
+            return receiver.stable >> COUNTER_BITS > timestamp >> COUNTER_BITS
+
+        assert cluster.run_until(is_stable)
+        assert cluster.scheduler.now - sent.at < 150 * MILLISECOND

@@ -98,6 +98,13 @@ def test_a_gap_does_not_hold_up_what_came_before_it() -> None:
     assert timestamp_of(heads) == at(5)
 
 
+def test_in_rso_nothing_is_promised_of_what_waits_behind_something_later() -> None:
+    heads = heads_of(Service.RSO, at(60), at(90), at(50))
+    heads.advance(4, Frontier(at(NOW), at(80)))
+    assert heads.waits(STABLE)
+    assert heads.upto(STABLE) < at(50)
+
+
 def test_in_rso_a_head_is_where_each_sender_is() -> None:
     heads = heads_of(Service.RSO, at(5), at(6, 1), at(6, 2))
     heads.advance(3, Frontier(at(6, 1), at(6, 1)))
