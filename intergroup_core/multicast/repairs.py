@@ -15,6 +15,8 @@ from intergroup_core.wire.exchange import Exchange
 
 HOLD_DOWN_DISTANCES = 3
 """A request this soon after a repair was sent before that repair could arrive (SRM)."""
+IN_VAIN_WINDOWS = 2
+"""How much longer than others who repeated something waits before it does so again."""
 REMEMBERED = 1_024
 """Repairs per source remembered for the hold-down; beyond it the older half is forgotten and may be repeated."""
 BUCKET_NS = 20_000_000
@@ -55,12 +57,13 @@ class _Ticket:
 
 @dataclass(eq=False, slots=True)
 class _Repaired:
-    """Frames repeated by somebody; `answer` if this member did it or had been about to."""
+    """Frames repeated by somebody; `answer` if this member did it, which is `own`, or had been about to."""
 
     answer: _Answer | None
     first: int
     last: int
     at: int
+    own: bool
 
     def part(self, first: int, last: int) -> _Repaired:
         return replace(self, first=first, last=last)
@@ -152,7 +155,8 @@ class RepairScheduler:
         self.window.scheduled()
         answer = _Answer(now_ns, distance, sum(end - start + 1 for start, end in parts), requester, clock)
         for start, end in parts:
-            ticket = _Ticket(answer, source, start, end, self._draw(answer))
+            in_vain = any(old.own for old in self._repaired_since(source, start, end, 0))
+            ticket = _Ticket(answer, source, start, end, self._draw(answer, in_vain=in_vain))
             table.add(ticket)
             self._timers.arm(ticket, ticket.due)
 
@@ -171,7 +175,7 @@ class RepairScheduler:
                     answer.settled = True
                     self.suppressed += 1
                     self.window.cancelled((now_ns - answer.scheduled) / answer.distance)
-        self._remember(source, first, last, answer, now_ns)
+        self._remember(source, first, last, answer, now_ns, own=False)
 
     def requested_promise(
         self, requester: MemberId, source: MemberId, now_ns: int, held: Timestamp = NO_TIMESTAMP
@@ -244,7 +248,7 @@ class RepairScheduler:
         if frames:
             self._bucket.spend(frames * self._frame_bytes)
             self._cut(source, self._tables[source], first, first + frames - 1)
-            self._remember(source, first, first + frames - 1, ticket.answer, now_ns)
+            self._remember(source, first, first + frames - 1, ticket.answer, now_ns, own=True)
             self.frames_sent += frames
             if not ticket.answer.settled:
                 ticket.answer.settled = True
@@ -262,10 +266,15 @@ class RepairScheduler:
         self._promised[ticket.source] = (now_ns, Timestamp(ticket.last))
         self.repairs_sent += 1
 
-    def _draw(self, answer: _Answer) -> int:
-        """Uniform in [low * d, (low + high) * d] (T3.4)."""
+    def _draw(self, answer: _Answer, *, in_vain: bool = False) -> int:
+        """Uniform in [low * d, (low + high) * d] (T3.4).
+
+        Who repeated it before, and is asked again, may not be heard there: others go first, whom it would silence.
+        """
         self._farthest = max(self._farthest, answer.distance)
         factor = self.window.low + self.window.high * self._rng.random()
+        if in_vain:
+            factor += IN_VAIN_WINDOWS * (self.window.low + self.window.high)
         return answer.scheduled + round(factor * answer.distance)
 
     def _distance(self, member: MemberId) -> int:
@@ -285,16 +294,18 @@ class RepairScheduler:
         repaired = self._repaired.get(source)
         return [old for old in repaired.overlapping(first, last) if old.at > since] if repaired is not None else []
 
-    def _remember(self, source: MemberId, first: int, last: int, answer: _Answer | None, now_ns: int) -> None:
+    def _remember(
+        self, source: MemberId, first: int, last: int, answer: _Answer | None, now_ns: int, *, own: bool
+    ) -> None:
         repaired = self._repaired.get(source)
         if repaired is None:
             repaired = self._repaired[source] = Disjoint()
         repaired.take(first, last)
         for before in repaired.overlapping(first - 1, first - 1):
-            if before.answer is answer and now_ns - before.at <= self._floor:
+            if before.answer is answer and before.own == own and now_ns - before.at <= self._floor:
                 before.last, before.at = last, now_ns
                 return
-        repaired.add(_Repaired(answer, first, last, now_ns))
+        repaired.add(_Repaired(answer, first, last, now_ns, own))
         if len(repaired) > REMEMBERED:
             newer = set(sorted(repaired, key=lambda old: old.at)[REMEMBERED // 2 :])
             repaired.retain(newer.__contains__)

@@ -92,7 +92,8 @@ def test_a_one_way_link_is_worked_around(a_cluster: MakeCluster) -> None:
     cluster = a_cluster(services=MIXED, faults=[half])
     cluster.start()
     cluster.run_for(8 * SECOND)
-    assert deliveries(cluster, 4, source=0, since=3 * SECOND) > 50
+    # All of it, but for what is under way: others answer where the source's own repairs do not arrive.
+    assert deliveries(cluster, 4, source=0, since=3 * SECOND) > 0.9 * sendings(cluster, 0, since=3 * SECOND)
 
 
 def test_an_application_that_stops_reading_stops_its_senders(a_cluster: MakeCluster) -> None:

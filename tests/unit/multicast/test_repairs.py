@@ -73,6 +73,32 @@ def test_another_members_repair_cancels_the_same_part_of_this_ones() -> None:
     assert scheduler.tick(at).spans == [Span(ANN, 1, 3), Span(ANN, 7, 9)]
 
 
+def test_who_is_asked_again_for_what_it_repeated_lets_others_go_first() -> None:
+    """Its repairs may reach everybody but who asks, and would silence all others."""
+    for seed in range(20):
+        unheard, other = a_scheduler(seed=seed), a_scheduler(seed=seed + 100)
+        unheard.requested(BOB, ANN, 5, 9, T0)
+        repeated_at = deadline(unheard)
+        assert unheard.tick(repeated_at).spans == [Span(ANN, 5, 9)]
+        other.repaired(ANN, 5, 9, repeated_at)
+        asked_again = repeated_at + 10 * MS
+        for scheduler in (unheard, other):
+            scheduler.requested(BOB, ANN, 5, 9, asked_again)
+        assert deadline(other) < deadline(unheard)
+        assert repaired_next(unheard) == [Span(ANN, 5, 9)], "where nobody else does, it answers after all"
+
+
+def test_who_repeated_only_the_end_of_what_is_asked_for_waits_with_that_alone() -> None:
+    scheduler = a_scheduler()
+    scheduler.requested(BOB, ANN, 8, 9, T0)
+    scheduler.tick(deadline(scheduler))
+    scheduler.requested(BOB, ANN, 1, 5, T0 + 20 * MS)
+    fresh = deadline(scheduler)
+    scheduler.tick(fresh)
+    scheduler.requested(BOB, ANN, 8, 9, T0 + 40 * MS)
+    assert deadline(scheduler) - (T0 + 40 * MS) > fresh - (T0 + 20 * MS)
+
+
 def test_a_repair_cancelled_frame_by_frame_is_suppressed_once() -> None:
     scheduler = a_scheduler()
     scheduler.requested(BOB, ANN, 1, 9, T0)
