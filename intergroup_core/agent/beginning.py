@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from intergroup_core.effects import Install
 from intergroup_core.endpoint import Endpoint
-from intergroup_core.ids import Service
+from intergroup_core.ids import MemberId, Service
 from intergroup_core.log.cut import BEHIND_ALL, OrderCut, SourceCut
 from intergroup_core.log.part import cut_timestamp
 from intergroup_core.log.writer import LogWriter
@@ -23,15 +25,18 @@ class LogBeginning:
         self.seqs: SourceCut | None = None
         """What senders had sent before the log begins; it says nothing of those that were gone by then."""
 
-    def begins(self, install: Install, endpoint: Endpoint) -> OrderCut | None:
-        """The first view is there: what the log begins behind, None where it begins with the view."""
+    def begins(self, install: Install, endpoint: Endpoint, own: Collection[MemberId]) -> OrderCut | None:
+        """The first view is there: what the log begins behind, None where it begins with the view.
+
+        `own` are the members of this site, of which those with a name of their own have no log but this one.
+        """
         self._install = install
         beginning = endpoint.beginning
         if beginning is not None:
             seqs = {source: first - 1 for source, first in beginning.activations.items()}
             self.seqs = SourceCut(seqs, install.view.id)
         if beginning is None or install.view.id.start >= beginning.position:
-            self._alone = install.view.members == (endpoint.me,)
+            self._alone = bool(install.view.members) and set(install.view.members) <= {endpoint.me, *own}
             if self._service is Service.RTO:
                 self._writer.bound(after=OrderCut(install.view.id.start - 1, BEHIND_ALL), sources=self.seqs)
             return None
@@ -41,7 +46,7 @@ class LogBeginning:
         return self.behind
 
     def continues(self, cut: OrderCut | SourceCut) -> bool:
-        """Say that the log goes on from where an older one ends, where its member began the group anew and alone."""
+        """Say that the log goes on from where an older one ends, where its site began the group anew and alone."""
         if self._install is None or self._continued or self._writer.busy:
             return False
         if not self._alone or self._install.view.id.start <= cut_timestamp(cut):

@@ -16,10 +16,10 @@ from intergroup_core.agent.reliance import Reliance
 from intergroup_core.agent.retention import StreamRetention
 from intergroup_core.agent.sending import Sending
 from intergroup_core.config import Config
-from intergroup_core.effects import Gap
+from intergroup_core.effects import Gap, Install
 from intergroup_core.errors import ConfigError, MemberEnded
 from intergroup_core.ids import Service, wall_us
-from intergroup_core.log.cut import Cut
+from intergroup_core.log.cut import Cut, OrderCut
 from intergroup_core.log.entry import ENTRY_BYTES
 from intergroup_core.log.writer import Durability, LogWriter
 from intergroup_core.runtime.clock import now
@@ -80,7 +80,7 @@ class Stream:
             self,
             free=config.network.app_queue_bytes,
             release=disk.close,
-            begins_behind=lambda install: self.beginning.begins(install, self.member.endpoint),
+            begins_behind=self._begins_behind,
         )
         self._retention = StreamRetention(service, config.log, self.log, disk)
         self.member = open_member(self.log, self._closed)
@@ -229,6 +229,10 @@ class Stream:
     def _frontier(self) -> Frontier:
         endpoint = self.member.endpoint
         return Frontier(endpoint.acknowledged, endpoint.stable)
+
+    def _begins_behind(self, install: Install) -> OrderCut | None:
+        own = [sending.member.endpoint.me for sending in self._senders]
+        return self.beginning.begins(install, self.member.endpoint, own)
 
     # What the log says
 

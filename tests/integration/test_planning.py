@@ -29,8 +29,8 @@ def there() -> Iterator[Sites]:
         yield made
 
 
-def a_sender(group: str, home: Path, delivery: str = "rto") -> closing[ClientMember]:
-    sender = ClientMember(group, delivery=delivery, sender=True, name=None, config=loopback(), home=home, reads=False)
+def a_sender(group: str, home: Path, delivery: str = "rto", name: str | None = None) -> closing[ClientMember]:
+    sender = ClientMember(group, delivery=delivery, sender=True, name=name, config=loopback(), home=home, reads=False)
     sender.joined(PATIENCE_SECONDS)
     return closing(sender)
 
@@ -63,6 +63,25 @@ def test_a_head_that_is_waited_for_is_told_as_soon_as_it_moves(there: Sites) -> 
         assert isinstance(known, OrderCut)
         assert known.timestamp < head.cut.timestamp <= head.upto
         assert time.monotonic() - began < PATIENCE_SECONDS
+
+
+def test_a_reader_goes_on_where_a_named_sender_of_its_site_begins_the_group_anew(there: Sites) -> None:
+    """Nobody else has anything of the group: what that sender begins alone continues the site's log."""
+    group, home = a_group_name(), there.home("a")
+    with a_sender(group, home, name="first") as sender:
+        sender.send_many([b"one"], "delivered")
+    with a_planner(group, home) as planner:
+        earliest = planner.earliest(PATIENCE_SECONDS)
+        assert earliest is not None
+        with pytest.raises(TimeoutError):
+            planner.complete(earliest, 1.0)  # nobody sends, and there is no end
+        read_upto = planner.reached
+        assert isinstance(read_upto, OrderCut)
+        with a_sender(group, home, name="second") as sender:
+            sender.send_many([b"two"], "delivered")
+            head = head_of(planner)
+            planner.complete(read_upto, PATIENCE_SECONDS)
+            assert logs_at(planner).ranges(earliest, head)
 
 
 def test_who_comes_back_when_nothing_was_sent_has_everything(there: Sites) -> None:
