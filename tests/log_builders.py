@@ -17,7 +17,7 @@ from intergroup_core.log.arrow import COLUMNS, ArrowRows
 from intergroup_core.log.cut import Cut
 from intergroup_core.log.entry_maker import Delivered
 from intergroup_core.log.reader import LogReader, Place
-from intergroup_core.log.writer import Durability, LogWriter, create_log, open_log
+from intergroup_core.log.writer import INDEX_EVERY, Durability, LogWriter, create_log, open_log
 from intergroup_core.ports import Disk
 from intergroup_core.sim.disk import SimDisk
 from intergroup_core.wire.chunk import Chunk
@@ -89,11 +89,12 @@ def a_log(
     service: Service = Service.RTO,
     durability: Durability = Durability.OS,
     segment_bytes: int = 1 << 20,
+    index_every: int = INDEX_EVERY,
 ) -> LogWriter:
     """A new log on a disk of its own."""
     disk = disk if disk is not None else SimDisk()
     create_log(disk, log=LOG, group=GROUP, service=service)
-    return open_log(disk, durability=durability, segment_bytes=segment_bytes)
+    return open_log(disk, durability=durability, segment_bytes=segment_bytes, index_every=index_every)
 
 
 def a_history(rng: Random, count: int, service: Service = Service.RTO) -> list[Delivered]:

@@ -22,6 +22,7 @@ from intergroup_core.log.segment import (
     ended_segment,
     look_through,
     missing_segment,
+    noted_scan,
     open_sealed,
     payload_at,
     payload_is_sound,
@@ -170,16 +171,18 @@ class LogEntries:
         """A segment that is not listed yet, from where the last look ended."""
         name = segment_name(first)
         scan = self._scans.get(first)
-        if scan is None:
-            scan = self._scans[first] = Scan(
-                f"{self._disk.where}/{name}", self.manifest.log, IndexBuilder(first, highest)
-            )
         size = self._disk.size(name)
-        if size > scan.end:
+        if scan is None or size > scan.end:
             data = self._disk.map(name, 0, size)
+            if scan is None:
+                noted = noted_scan(self._disk, self.manifest.log, first, data)
+                scan = self._scans[first] = noted or self._new_scan(first, highest)
             scan.walk(data, check_payloads=False)
             self._maps[first] = data
         return ended_segment(scan, self.manifest.durable_in(first))
+
+    def _new_scan(self, first: int, highest: int) -> Scan:
+        return Scan(f"{self._disk.where}/{segment_name(first)}", self.manifest.log, IndexBuilder(first, highest))
 
     def entries(self, first: int, stop: int | None = None, *, check: bool = True) -> Iterator[Entry]:
         """Entries [first, stop) by number; LogDamaged where one of them cannot be read."""
@@ -224,13 +227,19 @@ class LogEntries:
             offset += header.size
 
     def _looked_through(self, segment: OpenedSegment) -> OpenedSegment | None:
-        """A sealed segment without trust in its index, None where that was done already."""
+        """A segment without trust in its index, None where that was done already."""
         at = bisect_left(self._segments, segment.first, key=lambda each: each.first)
-        seal = next((seal for seal in self.manifest.sealed if seal.first == segment.first), None)
-        if segment.damages or seal is None:
-            return None
         before = self._segments[at - 1].index.totals.highest if at else 0
-        fresh = look_through(self._disk, self.manifest.log, seal, before)
+        seal = next((seal for seal in self.manifest.sealed if seal.first == segment.first), None)
+        scan = self._scans.get(segment.first)
+        if seal is not None and not segment.damages:
+            fresh = look_through(self._disk, self.manifest.log, seal, before)
+        elif scan is not None and scan.noted:
+            scan = self._scans[segment.first] = self._new_scan(segment.first, before)
+            scan.walk(self._mapped(segment), check_payloads=False)
+            fresh = ended_segment(scan, self.manifest.durable_in(segment.first))
+        else:
+            return None
         self._segments[at] = fresh
         return fresh if fresh.damages else None
 

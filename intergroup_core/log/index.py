@@ -1,14 +1,14 @@
 """The sparse index of a segment: where to begin looking for a timestamp, a view, or a message of a sender.
 
-It is a file beside the segment, written when that is sealed and made again from the entries' headers where it is
-missing or damaged.
+It is a file beside the segment, written as that grows and when it is sealed, and made again from the entries' headers
+where it is missing or damaged.
 """
 
 from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,11 @@ from intergroup_core.log.entry import EntryHeader, Kind
 from intergroup_core.log.manifest import SealedSegment
 
 POINT_BYTES = 65_536
-"""A sender's entries are pointed at no closer to each other than this, so a search looks at few more headers."""
+POINT_ENTRIES = 64
+"""A sender's entries are pointed at once in so many bytes, or entries where they are small: a search looks at few more
+headers."""
 
+_LEAST_ROWS = 16
 _MAGIC = b"IGLX\x01\0\0\0"
 _TOTALS = struct.Struct("<8s12Q")
 _CHECK_BYTES = 8
@@ -149,6 +152,27 @@ def unpacked_index(content: bytes) -> SegmentIndex | None:
     return SegmentIndex(totals, *tables)
 
 
+class _GrowingTable:
+    """Rows that only become more, so that what was handed out of them stays as it was."""
+
+    __slots__ = ("_count", "_rows")
+
+    def __init__(self, dtype: np.dtype[np.void], rows: Table | None = None) -> None:
+        self._rows = np.empty(_LEAST_ROWS, dtype) if rows is None else rows
+        self._count = 0 if rows is None else len(rows)
+
+    def append(self, row: tuple[int, ...]) -> None:
+        if self._count == len(self._rows):
+            larger = np.empty(max(_LEAST_ROWS, 2 * self._count), self._rows.dtype)
+            larger[: self._count] = self._rows
+            self._rows = larger
+        self._rows[self._count] = row
+        self._count += 1
+
+    def table(self) -> Table:
+        return self._rows[: self._count]
+
+
 @dataclass(slots=True)
 class IndexBuilder:
     """Follows a segment as it grows."""
@@ -163,25 +187,46 @@ class IndexBuilder:
     records: int = 0
     first_timestamp: int = 0
     chain: int = 0
-    _points: list[tuple[int, ...]] = field(default_factory=list)
-    _views: list[tuple[int, ...]] = field(default_factory=list)
-    _gaps: list[tuple[int, ...]] = field(default_factory=list)
+    _points: _GrowingTable = field(default_factory=lambda: _GrowingTable(POINT))
+    _views: _GrowingTable = field(default_factory=lambda: _GrowingTable(VIEW))
+    _gaps: _GrowingTable = field(default_factory=lambda: _GrowingTable(GAP))
     _sources: dict[int, list[int]] = field(default_factory=dict)
-    """First seq, last seq, and where the last point of it is."""
+    """First seq, last seq, and offset and number of the entry that the last point of it is at."""
 
     def __post_init__(self) -> None:
         self.stop = self.first
+
+    @classmethod
+    def after(cls, index: SegmentIndex) -> IndexBuilder:
+        """One that goes on where an index ends; the next entry of each sender is pointed at."""
+        totals = index.totals
+        builder = cls(
+            totals.first,
+            totals.highest,
+            size=totals.size,
+            entries=totals.entries,
+            messages=totals.messages,
+            records=totals.records,
+            first_timestamp=totals.first_timestamp,
+            chain=totals.chain,
+            _points=_GrowingTable(POINT, index.points),
+            _views=_GrowingTable(VIEW, index.views),
+            _gaps=_GrowingTable(GAP, index.gaps),
+            _sources={source: [first, last, -POINT_BYTES, 0] for source, first, last in index.sources.tolist()},
+        )
+        builder.stop = totals.stop
+        return builder
 
     def add(self, header: EntryHeader, offset: int, view: ViewId | None = None, *, after_damage: bool = False) -> None:
         """An entry at an offset; with the view's id where it is one."""
         if header.kind == Kind.DATA:
             known = self._sources.get(header.source)
             if known is None:
-                known = self._sources[header.source] = [header.first_seq, 0, -POINT_BYTES]
+                known = self._sources[header.source] = [header.first_seq, 0, -POINT_BYTES, 0]
             known[1] = header.last_seq
-            if after_damage or offset - known[2] >= POINT_BYTES:
+            if after_damage or offset - known[2] >= POINT_BYTES or header.entry - known[3] >= POINT_ENTRIES:
                 self._point(header, offset, header.source, header.first_seq)
-                known[2] = offset
+                known[2:] = offset, header.entry
             self.messages += header.messages
             self.records += header.records
         else:
@@ -225,12 +270,8 @@ class IndexBuilder:
         sources = [(source, known[0], known[1]) for source, known in self._sources.items()]
         return SegmentIndex(
             totals,
-            _table(self._points, POINT),
-            _table(self._views, VIEW),
-            _table(self._gaps, GAP),
-            _table(sources, SOURCE),
+            self._points.table(),
+            self._views.table(),
+            self._gaps.table(),
+            np.array(sources, dtype=SOURCE),
         )
-
-
-def _table(rows: list[Any], dtype: np.dtype[np.void]) -> Table:
-    return np.array(rows, dtype=dtype)

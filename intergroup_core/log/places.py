@@ -10,7 +10,11 @@ from intergroup_core.ids import MemberId, ViewId
 from intergroup_core.log.cut import EntryCut, OrderCut
 from intergroup_core.log.entries import Entry, LogEntries
 from intergroup_core.log.entry import Kind
+from intergroup_core.ports import Disk
 from intergroup_core.wire.chunk import Chunk
+
+FOUND_CUTS = 16
+"""Whose places are remembered."""
 
 
 class Piece(NamedTuple):
@@ -43,6 +47,11 @@ class Place(NamedTuple):
 
 class LogPlaces(LogEntries):
     """The log in one directory, and where things are in it."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._found: dict[OrderCut, Place] = {}
+        """Cuts behind which there is more, so that their place stays: who plans asks for each of them several times."""
+        super().__init__(disk)
 
     def start(self) -> Place:
         return Place(self.first)
@@ -100,6 +109,15 @@ class LogPlaces(LogEntries):
             return Place(cut.entry)
         if cut == self.manifest.upto and self.damaged_end is None:
             return self.end()  # with a gap that may stand there, of which no cut tells
+        known = self._found.get(cut)
+        behind = known if known is not None and known.entry >= self.first else self._place_behind(cut)
+        if behind.entry <= self.first + 1 and self._is_removed((cut.timestamp, cut.sender)):
+            raise RangeUnavailable(
+                f"{self._disk.where} does not go back so far: what follows the cut was removed; read it at another site"
+            )
+        return behind
+
+    def _place_behind(self, cut: OrderCut) -> Place:
         begin = self.place_of_view(cut.view).entry if cut.view is not None else self.first
         start = max(begin, self._point_of_timestamp(begin, cut.timestamp))
         behind = Place(start)
@@ -117,10 +135,11 @@ class LogPlaces(LogEntries):
             behind = Place(header.entry + 1)
             if cut.view is not None and (header.last_timestamp, header.source) == wanted:
                 break  # what follows may be damaged, and does not matter
-        if behind.entry <= self.first + 1 and self._is_removed(wanted):
-            raise RangeUnavailable(
-                f"{self._disk.where} does not go back so far: what follows the cut was removed; read it at another site"
-            )
+        else:
+            return behind  # as far as the log goes by now
+        if len(self._found) >= FOUND_CUTS:
+            del self._found[next(iter(self._found))]
+        self._found[cut] = behind
         return behind
 
     def _ends_view(self, entry: Entry, view: ViewId | None) -> bool:

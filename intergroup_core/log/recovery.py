@@ -170,7 +170,12 @@ def _scan_tail(disk: Disk, manifest: Manifest, first: int, highest: int, report:
         file.truncate(end)
         file.sync()
         file.close()
-    return _TailSegment(scan, ended_segment(scan, durable))
+    found = _TailSegment(scan, ended_segment(scan, durable))
+    if found.opened.damages and index_name(first) in disk.names():
+        # It was noted while all was whole: once the segment is sealed, nobody would look for what is damaged.
+        disk.remove(index_name(first))
+        disk.sync_names()
+    return found
 
 
 def _cut_files(disk: Disk, log: int, firsts: list[int], report: Report) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from intergroup_core.errors import LogDamaged
+from intergroup_core.errors import LogDamaged, LogError
 from intergroup_core.ids import ViewId
 from intergroup_core.log.body import frames_of, install_of
 from intergroup_core.log.digest import checksum, frames_checksum
@@ -43,6 +43,8 @@ class Scan:
     last: EntryHeader | None = None
     synced: int = 0
     """The most bytes of the segment that an entry in it says were durable."""
+    noted: bool = False
+    """Whether it was walked only from where an index ended."""
 
     @property
     def end(self) -> int:
@@ -172,6 +174,23 @@ def ended_segment(scan: Scan, durable: DurableEnd | None) -> OpenedSegment:
     if durable is None or lacking is None:
         return opened
     return replace(opened, damages=(*opened.damages, lacking), lost=max(0, durable.stop - opened.readable))
+
+
+def noted_scan(disk: Disk, log: int, first: int, data: memoryview) -> Scan | None:
+    """A segment that grows, as far as its writer has noted what is in it; None where that is of no use."""
+    name = index_name(first)
+    if name not in disk.names():
+        return None
+    try:
+        index = unpacked_index(bytes(disk.map(name, 0, disk.size(name))))
+    except LogError:  # it is just being replaced
+        return None
+    header = header_at(data, index.totals.size) if index is not None and index.totals.first == first else None
+    if index is None or header is None:
+        return None
+    if (header.log, header.entry, header.chain) != (log, index.totals.stop, index.totals.chain):
+        return None
+    return Scan(f"{disk.where}/{segment_name(first)}", log, IndexBuilder.after(index), noted=True)
 
 
 def open_sealed(disk: Disk, log: int, seal: SealedSegment, before: int) -> OpenedSegment:

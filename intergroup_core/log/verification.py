@@ -57,7 +57,8 @@ def verify(disk: Disk, manifest: Manifest, progress: Callable[[int], None] | Non
         scan.walk(data, check_payloads=True, progress=progress)
         found.damages += scan.damages
         _look_at_end(scan, data, seals.get(first), found)
-        _look_at_index(disk, scan, first, found, name_is_there=index_name(first) in there)
+        if index_name(first) in there:
+            _look_at_index(disk, scan, first, found, whole=isinstance(seals.get(first), SealedSegment))
         found.segments += 1
         found.entries += scan.builder.entries - int((scan.builder.index().views["own"] == 0).sum())
         found.size += len(data)
@@ -86,10 +87,11 @@ def _look_at_end(scan: Scan, data: memoryview, seal: SealedSegment | DurableEnd 
             found.damages.append(Damage(scan.name, scan.end, len(data), "an entry is not what was written"))
 
 
-def _look_at_index(disk: Disk, scan: Scan, first: int, found: Verified, *, name_is_there: bool) -> None:
-    if not name_is_there:
-        return
+def _look_at_index(disk: Disk, scan: Scan, first: int, found: Verified, *, whole: bool) -> None:
+    """Of a segment that grows it tells what was in it a while ago."""
     name = index_name(first)
     index = unpacked_index(bytes(disk.map(name, 0, disk.size(name))))
-    if index is None or (index.totals.stop, index.totals.size) != (scan.builder.stop, scan.builder.size):
+    told = (index.totals.stop, index.totals.size) if index is not None else None
+    there = (scan.builder.stop, scan.builder.size)
+    if told is None or (told != there if whole else told > there):
         found.notes.append(f"{disk.where}/{name} is of no use; readers look through the segment instead")

@@ -39,6 +39,10 @@ MAX_UNSETTLED = 16
 and the segment that grows goes on growing."""
 
 
+INDEX_EVERY = 512
+"""Entries after which the index of the segment that grows is written anew: who opens a log looks through no more."""
+
+
 class Durability(IntEnum):
     """Where an entry is when it counts: what is lost with the process, with the machine, or not at all."""
 
@@ -72,8 +76,12 @@ class LogWriter:
         durability: Durability = Durability.OS,
         segment_bytes: int = SEGMENT_BYTES,
         stated: Stated | None = None,
+        index_every: int = INDEX_EVERY,
     ) -> None:
         self._disk = disk
+        self._index_every = index_every
+        self._indexed = 0
+        """Entries of the segment that grows that its index knows of."""
         self._stated = stated
         self._manifest = recovered.manifest
         self._durability = durability
@@ -350,6 +358,15 @@ class LogWriter:
         self._segment.put(entry, view)
         self.appended = entry.header.entry + 1
         self._context = self._context.after(entry.header)
+        if self._segment.builder.entries - self._indexed >= self._index_every:
+            self._note()
+
+    def _note(self) -> None:
+        """Tell readers what is in the segment that grows; without it they look through all of it."""
+        builder = self._segment.builder
+        self._indexed = builder.entries
+        with suppress(LogError):  # the entry is in the log all the same
+            replace_file(self._disk, index_name(builder.first), builder.index().packed(), durable=False)
 
     def _refuse_failed(self) -> None:
         if self._failed or self._segment.broken:
@@ -389,6 +406,7 @@ class LogWriter:
         first = self._context.entry
         file = self._disk.create(segment_name(first))
         self._segment = self._growing(file, IndexBuilder(first, self._context.highest))
+        self._indexed = 0
         self._new_names = True
 
     def _growing(self, file: LogFile, builder: IndexBuilder) -> GrowingSegment:
@@ -413,7 +431,15 @@ def open_log(
     durability: Durability = Durability.OS,
     segment_bytes: int = SEGMENT_BYTES,
     stated: Stated | None = None,
+    index_every: int = INDEX_EVERY,
 ) -> LogWriter:
     """The writer of a log that is there, after cutting and reporting what a crash left behind."""
     recovered = recover(disk, read_manifest(disk))
-    return LogWriter(disk, recovered, durability=durability, segment_bytes=segment_bytes, stated=stated)
+    return LogWriter(
+        disk,
+        recovered,
+        durability=durability,
+        segment_bytes=segment_bytes,
+        stated=stated,
+        index_every=index_every,
+    )

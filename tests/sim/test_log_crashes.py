@@ -19,7 +19,7 @@ from intergroup_core.log.cut import Cut
 from intergroup_core.log.entry_maker import Delivered
 from intergroup_core.log.manifest import MANIFEST, SEGMENT_SUFFIX, segment_name
 from intergroup_core.log.reader import LogReader
-from intergroup_core.log.writer import Durability, LogWriter, open_log
+from intergroup_core.log.writer import INDEX_EVERY, Durability, LogWriter, open_log
 from intergroup_core.sim.disk import Crashed, SimDisk
 from tests.log_builders import Row, a_history, a_log, contents, rows_of, what_was_delivered
 from tests.sizes import sized
@@ -46,6 +46,7 @@ class Life:
     durability: Durability
     beside: bool
     """Whether some syncs are jobs, with appends going on."""
+    index_every: int
     numbers: list[int] = field(default_factory=list)
     """Of the entries that append returned."""
     acknowledged: int = 0
@@ -67,13 +68,20 @@ class Life:
             rng.choice((500, 1_500, 6_000)),
             rng.choice(list(Durability)),
             beside=seed // 4 % 2 == 0,
+            index_every=(2, 5, INDEX_EVERY)[seed // 3 % 3],
         )
 
     def run(self, crash_at: int | None) -> None:
         """Append everything, or until the crash."""
         self.disk.crash_at = crash_at
         try:
-            log = a_log(self.disk, service=self.service, durability=self.durability, segment_bytes=self.segment_bytes)
+            log = a_log(
+                self.disk,
+                service=self.service,
+                durability=self.durability,
+                segment_bytes=self.segment_bytes,
+                index_every=self.index_every,
+            )
             self.go_on(log, 0)
         except Crashed:
             pass
@@ -140,13 +148,13 @@ def recovered(disk: SimDisk, life: Life, rng: Random) -> tuple[SimDisk, LogWrite
     if rng.random() < 0.3:
         disk.crash_at = rng.randint(1, 6)
         try:
-            log = open_log(disk, segment_bytes=life.segment_bytes)
+            log = open_log(disk, segment_bytes=life.segment_bytes, index_every=life.index_every)
         except Crashed:
             disk = disk.after_crash(rng)
         else:
             disk.crash_at = None
             return disk, log
-    return disk, open_log(disk, segment_bytes=life.segment_bytes)
+    return disk, open_log(disk, segment_bytes=life.segment_bytes, index_every=life.index_every)
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -198,7 +206,7 @@ def test_decay_is_always_reported_and_the_rest_can_be_read(part: int) -> None:
         disk = life.disk.after_kill()
         disk.capacity = None
         if with_index:
-            open_log(disk, segment_bytes=life.segment_bytes).close()
+            open_log(disk, segment_bytes=life.segment_bytes, index_every=life.index_every).close()
         whole = contents(LogReader(disk))
         assert whole == expected[: len(whole)]
         name = rng.choice([name for name in disk.names() if name.endswith(SEGMENT_SUFFIX) and disk.size(name)])
@@ -207,7 +215,7 @@ def test_decay_is_always_reported_and_the_rest_can_be_read(part: int) -> None:
         seen, errors = readable(disk)
         assert errors or seen != whole, f"seed {seed}: a flipped bit at {offset} of {name} went unnoticed"
         assert all(error.file == f"sim/{name}" and error.offset <= offset for error in errors), f"seed {seed}"
-        log = open_log(disk, segment_bytes=life.segment_bytes)
+        log = open_log(disk, segment_bytes=life.segment_bytes, index_every=life.index_every)
         report = log.report
         after, errors = readable(disk)
         assert in_order(after, expected), f"seed {seed}: an invention"
@@ -230,7 +238,7 @@ def test_what_decays_at_the_end_of_a_closed_log_is_never_taken_for_a_crash(part:
         life.run(None)
         disk = life.disk.after_kill()
         disk.capacity = None
-        open_log(disk, segment_bytes=life.segment_bytes).close()
+        open_log(disk, segment_bytes=life.segment_bytes, index_every=life.index_every).close()
         disk = disk.after_crash(rng)
         whole, stop = contents(LogReader(disk)), LogReader(disk).stop
         name = max(name for name in disk.names() if name.endswith(SEGMENT_SUFFIX) and disk.size(name))

@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from intergroup_core.errors import RangeUnavailable
-from intergroup_core.ids import MemberId, Service
+from intergroup_core.ids import MemberId, Service, Timestamp
 from intergroup_core.log import entries as entries_module
 from intergroup_core.log.cut import Cut, EntryCut, OrderCut, SourceCut
 from intergroup_core.log.entry import Kind
 from intergroup_core.log.manifest import Manifest
+from intergroup_core.log.places import FOUND_CUTS
 from intergroup_core.log.reader import LogReader, Place
 from intergroup_core.log.writer import open_log
 from intergroup_core.sim.disk import SimDisk
@@ -235,3 +236,21 @@ def test_a_segment_that_is_removed_while_one_looks_is_not_damage(
         monkeypatch.setattr(entries_module, "tail_segments", look_and_remove)
     reader = LogReader(disk)
     assert (reader.damages, reader.first) == ((), sealed[1].first)
+
+
+def test_a_cut_beyond_the_end_moves_with_the_log_and_one_within_it_stays() -> None:
+    disk = SimDisk()
+    log = a_log(disk)
+    view = an_install(A)
+    log.append(view)
+    log.append(a_chunk(b"one", seq=1, timestamp=START + 10))
+    reader = LogReader(disk)
+    within = OrderCut(Timestamp(START + 10), A, view.view.id)
+    beyond = OrderCut(Timestamp(START + 30), A, view.view.id)
+    assert (reader.place_of(within), reader.place_of(beyond)) == (Place(2), Place(2))
+    for number in (20, 40):
+        log.append(a_chunk(b"more", seq=number, timestamp=START + number))
+        reader.refresh()
+        assert (reader.place_of(within), reader.place_of(beyond)) == (Place(2), Place(3))
+    for at in range(2 * FOUND_CUTS):
+        assert reader.place_of(OrderCut(Timestamp(START + at), A, view.view.id)).entry == 1 + (at >= 10) + (at >= 20)
