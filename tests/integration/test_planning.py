@@ -70,6 +70,7 @@ def test_a_reader_goes_on_where_a_named_sender_of_its_site_begins_the_group_anew
     group, home = a_group_name(), there.home("a")
     with a_sender(group, home, name="first") as sender:
         sender.send_many([b"one"], "delivered")
+    stop_agent(home)  # so that it has left
     with a_planner(group, home) as planner:
         earliest = planner.earliest(PATIENCE_SECONDS)
         assert earliest is not None
