@@ -208,6 +208,10 @@ class GroupPlanner:
             self._reader.refresh(parts)
         return self._reader
 
+    def _looked_at(self) -> StreamReader:
+        """The same as they were when they were last looked at."""
+        return self.logs() if self._reader is None else self._reader
+
     def _held_between(self, start: Cut, stop: Cut) -> Cut:
         """Once this site has all between two cuts; the cut from which it has, which is another where the first is the
         beginning of everything, or where what followed it is lost and need not be there."""
@@ -215,6 +219,7 @@ class GroupPlanner:
         if self._reader is None or self._reader.may_jump:
             with suppress(RangeUnavailable):  # who plans is told
                 self._fill(begin, stop)
+            self.logs()
         return begin
 
     def _fill(self, start: Cut, stop: Cut) -> None:
@@ -226,7 +231,8 @@ class GroupPlanner:
                 raise self._lost(jump.begin, why)
 
     def _planned(self, start: Cut, stop: Cut, plan: Callable[[], T]) -> T:
-        """A plan, made once more where it came upon something that this site lacks and others may have."""
+        """A plan, made of logs that were just looked at; and once more, with another look, where it came upon something
+        that this site lacks and others may have."""
         tried: set[tuple[OrderCut, OrderCut]] = set()
         filled = False
         while True:
@@ -237,15 +243,18 @@ class GroupPlanner:
                     raise
                 self._fill(start, stop)
                 filled = True
+                self.logs()
             except TransactionMissing as missing:
                 why = missing.why
                 if (missing.start, missing.stop) not in tried:
                     tried.add((missing.start, missing.stop))
                     refused = self._got(missing.start, missing.stop)
                     if refused is None:
+                        self.logs()
                         continue
                     why = f"{why}; {refused}"
                 self._lose(missing, why)
+                self.logs()
 
     def _got(self, start: OrderCut, stop: OrderCut) -> str | None:
         """Have the rows of a transaction fetched; why that cannot be where it cannot."""
@@ -285,6 +294,7 @@ class GroupPlanner:
                 raise self._lost(begin, str(error)) from None
             self._skipped = start, self._held_from(start, error)
             return self._skipped[1]
+        self.logs()
         return begin
 
     def _holds(self, start: Cut, stop: Cut) -> bool:
@@ -368,8 +378,8 @@ class GroupPlanner:
 
     def _course(self, start: Cut, stop: Cut) -> Course:
         if self._committed is not None and isinstance(start, OrderCut) and isinstance(stop, OrderCut):
-            return self._committed.course(self.logs(), start, stop)
-        return Course(self.logs(), start, stop)
+            return self._committed.course(self._looked_at(), start, stop)
+        return Course(self._looked_at(), start, stop)
 
     def slices(self, start: Cut, stop: Cut, sizes: SliceSizes) -> list[AnySlice]:
         """What tasks are to read of a batch."""
@@ -390,8 +400,8 @@ class GroupPlanner:
 
     def _sliced(self, slicer: Slicer, begin: Cut, stop: Cut) -> list[AnySlice]:
         if self._committed is not None and isinstance(begin, OrderCut) and isinstance(stop, OrderCut):
-            return CommittedSlicer(slicer, self._committed).slices(self.logs(), begin, stop)
-        return list(slicer.slices(self.logs(), begin, stop))
+            return CommittedSlicer(slicer, self._committed).slices(self._looked_at(), begin, stop)
+        return list(slicer.slices(self._looked_at(), begin, stop))
 
     def _refuse_gaps(self, described: Described) -> None:
         if described.gaps:
