@@ -385,8 +385,8 @@ class GroupPlanner:
         """What tasks are to read of a batch."""
         if start == stop:
             return []
-        begin = self._held_between(start, stop)
         slicer = Slicer(self.group, self.service, self.keepers(), sizes)
+        begin = self._held_between(start, stop)
         slices = self._planned(begin, stop, lambda: self._sliced(slicer, begin, stop))
         found: list[AnySlice] = []
         if begin != start and start != beginning(self.service):

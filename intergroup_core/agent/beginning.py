@@ -36,7 +36,8 @@ class LogBeginning:
             seqs = {source: first - 1 for source, first in beginning.activations.items()}
             self.seqs = SourceCut(seqs, install.view.id)
         if beginning is None or install.view.id.start >= beginning.position:
-            self._alone = bool(install.view.members) and set(install.view.members) <= {endpoint.me, *own}
+            sent_before = self.seqs is not None and any(self.seqs.seqs.values())
+            self._alone = set(install.view.members) <= {endpoint.me, *own} and not sent_before
             if self._service is Service.RTO:
                 self._writer.bound(after=OrderCut(install.view.id.start - 1, BEHIND_ALL), sources=self.seqs)
             return None

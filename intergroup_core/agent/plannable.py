@@ -154,8 +154,9 @@ class Head:
         """At or below this timestamp nothing more will come behind the head; 0 in `uu`, where nobody promises that."""
         if not self._waiting:
             return self._upto
-        # Only in rto does what waits first come before all else that waits.
-        least = self._waiting[0].first if self._orderly else min(mark.first for mark in self._waiting)
+        # Only in rto does what waits first come before all else that waits; a gap has no time of its own.
+        timed = (mark.first for mark in self._waiting if mark.first)
+        least = self._waiting[0].first if self._orderly else min(timed, default=self._upto)
         return min(self._upto, (least >> COUNTER_BITS << COUNTER_BITS) - 1)
 
     @property

@@ -54,9 +54,13 @@ class Entry:
         return chunk_of(self.header, self.payload())
 
     def install(self) -> Install:
+        """The view of an entry that is one; LogDamaged where it is not what was written."""
+        self.check()
         return install_of(self.payload())
 
     def gap(self) -> Gap:
+        """The same of a gap."""
+        self.check()
         return gap_of(self.payload())
 
     def check(self) -> None:

@@ -20,8 +20,8 @@ from intergroup_core.log.manifest import SealedSegment
 
 POINT_BYTES = 65_536
 POINT_ENTRIES = 64
-"""A sender's entries are pointed at once in so many bytes, or entries where they are small: a search looks at few more
-headers."""
+"""A sender's entries are pointed at once in so many bytes, and each entry whose number this divides, whoever sent it: a
+search looks at few more headers."""
 
 _LEAST_ROWS = 16
 _MAGIC = b"IGLX\x01\0\0\0"
@@ -191,15 +191,16 @@ class IndexBuilder:
     _views: _GrowingTable = field(default_factory=lambda: _GrowingTable(VIEW))
     _gaps: _GrowingTable = field(default_factory=lambda: _GrowingTable(GAP))
     _sources: dict[int, list[int]] = field(default_factory=dict)
-    """First seq, last seq, and offset and number of the entry that the last point of it is at."""
+    """First seq, last seq, and where the last point of it is."""
 
     def __post_init__(self) -> None:
         self.stop = self.first
 
     @classmethod
     def after(cls, index: SegmentIndex) -> IndexBuilder:
-        """One that goes on where an index ends; the next entry of each sender is pointed at."""
+        """One that goes on where an index ends, as if it had followed the segment from its beginning."""
         totals = index.totals
+        pointed = dict(zip(index.points["source"].tolist(), index.points["offset"].tolist(), strict=True))
         builder = cls(
             totals.first,
             totals.highest,
@@ -212,7 +213,7 @@ class IndexBuilder:
             _points=_GrowingTable(POINT, index.points),
             _views=_GrowingTable(VIEW, index.views),
             _gaps=_GrowingTable(GAP, index.gaps),
-            _sources={source: [first, last, -POINT_BYTES, 0] for source, first, last in index.sources.tolist()},
+            _sources={source: [first, last, pointed[source]] for source, first, last in index.sources.tolist()},
         )
         builder.stop = totals.stop
         return builder
@@ -222,11 +223,11 @@ class IndexBuilder:
         if header.kind == Kind.DATA:
             known = self._sources.get(header.source)
             if known is None:
-                known = self._sources[header.source] = [header.first_seq, 0, -POINT_BYTES, 0]
+                known = self._sources[header.source] = [header.first_seq, 0, -POINT_BYTES]
             known[1] = header.last_seq
-            if after_damage or offset - known[2] >= POINT_BYTES or header.entry - known[3] >= POINT_ENTRIES:
+            if after_damage or offset - known[2] >= POINT_BYTES or not header.entry % POINT_ENTRIES:
                 self._point(header, offset, header.source, header.first_seq)
-                known[2:] = offset, header.entry
+                known[2] = offset
             self.messages += header.messages
             self.records += header.records
         else:

@@ -10,7 +10,7 @@ import numpy as np
 from intergroup_core.errors import LogDamaged, LogError
 from intergroup_core.ids import ViewId
 from intergroup_core.log.body import frames_of, install_of
-from intergroup_core.log.digest import checksum, frames_checksum
+from intergroup_core.log.digest import MASK64, checksum, frames_checksum
 from intergroup_core.log.entry import ENTRY_BYTES, MAGIC, EntryHeader, Kind, check_kind, header_at
 from intergroup_core.log.index import IndexBuilder, SegmentIndex, unpacked_index
 from intergroup_core.log.manifest import DurableEnd, SealedSegment, index_name, segment_name
@@ -185,12 +185,32 @@ def noted_scan(disk: Disk, log: int, first: int, data: memoryview) -> Scan | Non
         index = unpacked_index(bytes(disk.map(name, 0, disk.size(name))))
     except LogError:  # it is just being replaced
         return None
-    header = header_at(data, index.totals.size) if index is not None and index.totals.first == first else None
-    if index is None or header is None:
-        return None
-    if (header.log, header.entry, header.chain) != (log, index.totals.stop, index.totals.chain):
+    if index is None or index.totals.first != first or not _is_of(index, log, data):
         return None
     return Scan(f"{disk.where}/{segment_name(first)}", log, IndexBuilder.after(index), noted=True)
+
+
+def _is_of(index: SegmentIndex, log: int, data: memoryview) -> bool:
+    """Whether an index ends where an entry of this very content does, and the views and gaps it tells of are whole."""
+    if not len(index.points) or index.totals.size > len(data):
+        return False
+    offset, last = int(index.points["offset"][-1]), None
+    while offset < index.totals.size:
+        last = header_at(data, offset)
+        if last is None or last.log != log:
+            return False
+        offset += last.size
+    if last is None or offset != index.totals.size or last.entry + 1 != index.totals.stop:
+        return False
+    if (last.chain + last.digest) & MASK64 != index.totals.chain:
+        return False
+    told = [*index.views[["offset", "entry"]].tolist(), *index.gaps.tolist()]
+    return all(_is_whole(data, offset, log, entry) for offset, entry in told)
+
+
+def _is_whole(data: memoryview, offset: int, log: int, entry: int) -> bool:
+    header = header_at(data, offset)
+    return header is not None and (header.log, header.entry) == (log, entry) and payload_is_sound(data, offset, header)
 
 
 def open_sealed(disk: Disk, log: int, seal: SealedSegment, before: int) -> OpenedSegment:

@@ -88,10 +88,9 @@ def _look_at_end(scan: Scan, data: memoryview, seal: SealedSegment | DurableEnd 
 
 
 def _look_at_index(disk: Disk, scan: Scan, first: int, found: Verified, *, whole: bool) -> None:
-    """Of a segment that grows it tells what was in it a while ago."""
+    """Of a segment that grows it tells what was in it at another time."""
     name = index_name(first)
     index = unpacked_index(bytes(disk.map(name, 0, disk.size(name))))
-    told = (index.totals.stop, index.totals.size) if index is not None else None
     there = (scan.builder.stop, scan.builder.size)
-    if told is None or (told != there if whole else told > there):
+    if index is None or (whole and (index.totals.stop, index.totals.size) != there):
         found.notes.append(f"{disk.where}/{name} is of no use; readers look through the segment instead")

@@ -41,6 +41,8 @@ and the segment that grows goes on growing."""
 
 INDEX_EVERY = 512
 """Entries after which the index of the segment that grows is written anew: who opens a log looks through no more."""
+INDEX_SHARE = 16
+"""Where an index has become large, it is written anew only when there is so much more of it, as a fraction."""
 
 
 class Durability(IntEnum):
@@ -358,14 +360,14 @@ class LogWriter:
         self._segment.put(entry, view)
         self.appended = entry.header.entry + 1
         self._context = self._context.after(entry.header)
-        if self._segment.builder.entries - self._indexed >= self._index_every:
+        if self._segment.builder.entries - self._indexed >= max(self._index_every, self._indexed // INDEX_SHARE):
             self._note()
 
     def _note(self) -> None:
         """Tell readers what is in the segment that grows; without it they look through all of it."""
         builder = self._segment.builder
         self._indexed = builder.entries
-        with suppress(LogError):  # the entry is in the log all the same
+        with suppress(LogError, OSError):  # the entry is in the log all the same
             replace_file(self._disk, index_name(builder.first), builder.index().packed(), durable=False)
 
     def _refuse_failed(self) -> None:

@@ -120,14 +120,14 @@ class ReliableMulticast:
 
     def echoed(self, run: Run, now: int) -> None:
         """This member's own frames, come back: news only where somebody else repaired them."""
-        if run.repaired:
+        if self._repaired_by_another(run):
             self._repairs.repaired(run.source, run.seq, run.last_seq, now)
 
     def arrived(self, run: Run, now: int) -> list[Run]:
         """Frames from the network; the runs that are contiguous because of them, in order."""
         source = run.source
         reception = self.receptions[source]
-        if run.repaired:
+        if self._repaired_by_another(run):
             self._counters.repairs_received += run.count
             self._repairs.repaired(source, run.seq, run.last_seq, now)
         known = reception.highest
@@ -145,6 +145,10 @@ class ReliableMulticast:
         if run.seq > known + 1:
             self._missing(source, known + 1, run.seq - 1, now)
         return ready
+
+    def _repaired_by_another(self, run: Run) -> bool:
+        """What this member repeated itself may come back to it."""
+        return run.repair is not None and run.repair.by != self._me
 
     def refused(self, run: Run, now: int) -> None:
         """Frames that were not believed: they exist, so they are asked for again (D4)."""

@@ -50,6 +50,8 @@ class _Ticket:
     last: int
     due: int
     promise: bool = False
+    late: int = 0
+    """By how much it is later than it would be without what was in vain."""
 
     def part(self, first: int, last: int) -> _Ticket:
         return replace(self, first=first, last=last)
@@ -155,8 +157,8 @@ class RepairScheduler:
         self.window.scheduled()
         answer = _Answer(now_ns, distance, sum(end - start + 1 for start, end in parts), requester, clock)
         for start, end in parts:
-            in_vain = any(old.own for old in self._repaired_since(source, start, end, 0))
-            ticket = _Ticket(answer, source, start, end, self._draw(answer, in_vain=in_vain))
+            late = self._in_vain(answer) if self._repeated_before(source, start, end) else 0
+            ticket = _Ticket(answer, source, start, end, self._draw(answer) + late, late=late)
             table.add(ticket)
             self._timers.arm(ticket, ticket.due)
 
@@ -253,7 +255,7 @@ class RepairScheduler:
             if not ticket.answer.settled:
                 ticket.answer.settled = True
                 self.repairs_sent += 1
-                self.window.sent((ticket.due - ticket.answer.scheduled) / ticket.answer.distance)
+                self.window.sent((ticket.due - ticket.late - ticket.answer.scheduled) / ticket.answer.distance)
             if first + frames > ticket.last:
                 return [Span(source, first, ticket.last)]
         self._timers.arm(ticket, ticket.due)
@@ -266,16 +268,19 @@ class RepairScheduler:
         self._promised[ticket.source] = (now_ns, Timestamp(ticket.last))
         self.repairs_sent += 1
 
-    def _draw(self, answer: _Answer, *, in_vain: bool = False) -> int:
-        """Uniform in [low * d, (low + high) * d] (T3.4).
-
-        Who repeated it before, and is asked again, may not be heard there: others go first, whom it would silence.
-        """
+    def _draw(self, answer: _Answer) -> int:
+        """Uniform in [low * d, (low + high) * d] (T3.4)."""
         self._farthest = max(self._farthest, answer.distance)
         factor = self.window.low + self.window.high * self._rng.random()
-        if in_vain:
-            factor += IN_VAIN_WINDOWS * (self.window.low + self.window.high)
         return answer.scheduled + round(factor * answer.distance)
+
+    def _repeated_before(self, source: MemberId, first: int, last: int) -> bool:
+        """Whether this member itself repeated some of this, longer ago than who asks for it now can have asked."""
+        return any(old.own for old in self._repaired_since(source, first, last, 0))
+
+    def _in_vain(self, answer: _Answer) -> int:
+        """Who is asked again may not be heard there: others go first, whom it would silence."""
+        return round(IN_VAIN_WINDOWS * (self.window.low + self.window.high) * answer.distance)
 
     def _distance(self, member: MemberId) -> int:
         return max(self._floor, self._distances.to(member))

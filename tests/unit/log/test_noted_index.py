@@ -8,7 +8,7 @@ import pytest
 
 from intergroup_core.errors import LogDamaged
 from intergroup_core.log import segment
-from intergroup_core.log.entry import EntryHeader
+from intergroup_core.log.entry import ENTRY_BYTES, EntryHeader
 from intergroup_core.log.index import POINT_ENTRIES, IndexBuilder
 from intergroup_core.log.manifest import index_name, read_manifest, segment_name
 from intergroup_core.log.reader import LogReader
@@ -16,7 +16,7 @@ from intergroup_core.log.verification import verify
 from intergroup_core.log.writer import LogWriter, open_log
 from intergroup_core.sim.disk import SimDisk
 from tests.builders import START, A, B
-from tests.log_builders import a_chunk, a_log, an_install, contents
+from tests.log_builders import a_chunk, a_gap, a_log, an_install, contents
 
 FIRST = segment_name(0)
 EVERY = 10
@@ -64,6 +64,21 @@ def test_who_opens_a_log_looks_only_at_what_came_since_the_last_note(walked: lis
     assert known.totals == plain.segments[0].index.totals
     assert known.view_places() == plain.segments[0].index.view_places()
     assert known.sources.tolist() == plain.segments[0].index.sources.tolist()
+    assert known.points.tolist() == plain.segments[0].index.points.tolist()
+
+
+def test_a_log_that_ends_with_a_note_is_not_walked(walked: list[EntryHeader]) -> None:
+    disk, _ = a_growing_log(2 * EVERY - 1)
+    del walked[:]
+    assert LogReader(disk).stop == 2 * EVERY
+    assert walked == []
+
+
+def test_points_are_where_they_would_be_without_notes() -> None:
+    disk, _ = a_growing_log(5 * POINT_ENTRIES + 7)
+    assert index_name(0) in disk.names()
+    noted = LogReader(disk).segments[0].index.points.tolist()
+    assert noted == without_index(disk).segments[0].index.points.tolist()
 
 
 def test_a_reader_that_began_at_a_note_finds_what_lies_before_it() -> None:
@@ -138,6 +153,22 @@ def test_damage_before_a_note_is_told_with_its_place_and_what_lies_around_it_is_
     assert contents(reader, 8) == whole[8:]
 
 
+@pytest.mark.parametrize("harmed", ["view", "gap"])
+def test_a_note_that_tells_of_a_view_or_gap_that_is_damaged_is_passed_over(harmed: str) -> None:
+    """Who looks through the segment knows of the damage, and reads what lies around it."""
+    disk = SimDisk()
+    log = a_log(disk, index_every=EVERY)
+    log.append(an_install(A, B))
+    log.append(a_chunk(b"before", seq=1, timestamp=START + 1))
+    number = log.append(an_install(A, start=START + 5) if harmed == "view" else a_gap())
+    a_growing_log(20, first=10, log=log)
+    place = next(LogReader(disk).entries(number, number + 1)).offset
+    disk.flip_bit(FIRST, place + ENTRY_BYTES + 3, 1)
+    reader = LogReader(disk)
+    assert [damage.offset for damage in reader.damages] == [place]
+    assert len(contents(reader, number + 1)) == 20
+
+
 def test_where_recovery_finds_damage_no_note_hides_it_afterwards() -> None:
     disk, log = a_growing_log(29)
     log.close()
@@ -157,7 +188,7 @@ def test_a_note_of_a_growing_segment_is_no_news_to_who_verifies_a_log() -> None:
 def test_small_entries_are_pointed_at_often_enough() -> None:
     disk, _ = a_growing_log(5 * POINT_ENTRIES)
     points = LogReader(disk).segments[0].index.points["entry"].tolist()
-    assert max(later - one for one, later in itertools.pairwise(points)) <= 2 * POINT_ENTRIES
+    assert max(later - one for one, later in itertools.pairwise(points)) <= POINT_ENTRIES
 
 
 def test_where_a_note_cannot_be_written_the_entry_is_in_the_log_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

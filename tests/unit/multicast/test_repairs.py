@@ -88,6 +88,18 @@ def test_who_is_asked_again_for_what_it_repeated_lets_others_go_first() -> None:
         assert repaired_next(unheard) == [Span(ANN, 5, 9)], "where nobody else does, it answers after all"
 
 
+def test_what_waits_because_it_was_in_vain_teaches_nothing_of_delays() -> None:
+    scheduler, patient = a_scheduler(), a_scheduler()
+    for each in (scheduler, patient):
+        each.requested(BOB, ANN, 5, 9, T0)
+        each.tick(deadline(each))
+    scheduler.requested(BOB, ANN, 5, 9, T0 + 50 * MS)  # again
+    patient.requested(BOB, ANN, 15, 19, T0 + 50 * MS)  # something else
+    for each in (scheduler, patient):
+        each.tick(deadline(each))
+    assert scheduler.window.average_delay == pytest.approx(patient.window.average_delay, rel=1e-6)
+
+
 def test_who_repeated_only_the_end_of_what_is_asked_for_waits_with_that_alone() -> None:
     scheduler = a_scheduler()
     scheduler.requested(BOB, ANN, 8, 9, T0)
