@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 WARM_UP_S = 20.0
 """Until a JVM that has nothing to do has compiled what it does then."""
+LOOK_S = 5.0
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -70,12 +71,20 @@ def send_the_time(sender: ClientMember, arrived: threading.Event) -> None:
 
 
 def _busy(query: StreamingQuery, seconds: float, others: Iterable[int]) -> float:
-    """Percent of a core of this process, of all it started, and of others."""
+    """Percent of a core of this process, of all it started, and of others.
+
+    Workers of earlier queries end meanwhile, and take with them what they had used before: what counts is what each
+    process used between two looks.
+    """
     _pass(query, WARM_UP_S)
-    watched = {*processes_below(os.getpid()), *others}
-    before, began = _cpu_seconds(watched), time.monotonic()
-    _pass(query, seconds)
-    return 100 * (_cpu_seconds(watched) - before) / (time.monotonic() - began)
+    began, used = time.monotonic(), 0.0
+    before = _cpu_seconds(others)
+    while (left := seconds - (time.monotonic() - began)) >= 1.0:
+        _pass(query, min(LOOK_S, left))
+        now = _cpu_seconds(others)
+        used += sum(spent - before.get(pid, spent) for pid, spent in now.items())
+        before = now
+    return 100 * used / (time.monotonic() - began)
 
 
 def _pass(query: StreamingQuery, seconds: float) -> None:
@@ -97,9 +106,10 @@ def processes_below(root: int) -> set[int]:
     return found
 
 
-def _cpu_seconds(pids: Iterable[int]) -> float:
-    """User and system time, that of children that ended included."""
-    return sum(sum(map(int, fields[11:15])) for pid in pids if (fields := _stat(pid))) / _TICKS
+def _cpu_seconds(others: Iterable[int]) -> dict[int, float]:
+    """User and system time of this process, of all it started, and of others, by process."""
+    watched = {*processes_below(os.getpid()), *others}
+    return {pid: sum(map(int, fields[11:13])) / _TICKS for pid in watched if (fields := _stat(pid))}
 
 
 def _stat(pid: int) -> list[str]:
