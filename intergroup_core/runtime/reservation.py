@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 
 FAST_BYTES = 4 << 20
 """A file that has grown to this is taken for one that goes on growing; smaller ones take no more than they hold."""
@@ -40,8 +42,13 @@ class Reservation:
 
 
 def _reserve(opened: int, offset: int, length: int) -> bool:
-    try:
-        fallocate = ctypes.CDLL(None).fallocate
-    except AttributeError:
+    fallocate = _fallocate()
+    if fallocate is None:
         return False
     return bool(fallocate(opened, _KEEP_SIZE, ctypes.c_int64(offset), ctypes.c_int64(length)) == 0)
+
+
+@cache
+def _fallocate() -> Callable[..., int] | None:
+    """The system's own: that of `os` would change the length of the file."""
+    return getattr(ctypes.CDLL(None), "fallocate", None)
