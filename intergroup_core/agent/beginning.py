@@ -37,7 +37,8 @@ class LogBeginning:
             self.seqs = SourceCut(seqs, install.view.id)
         if beginning is None or install.view.id.start >= beginning.position:
             sent_before = self.seqs is not None and any(self.seqs.seqs.values())
-            self._alone = set(install.view.members) <= {endpoint.me, *own} and not sent_before
+            members = set(install.view.members)
+            self._alone = bool(members) and members <= {endpoint.me, *own} and not sent_before
             if self._service is Service.RTO:
                 self._writer.bound(after=OrderCut(install.view.id.start - 1, BEHIND_ALL), sources=self.seqs)
             return None

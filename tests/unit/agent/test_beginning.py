@@ -29,10 +29,11 @@ def an_endpoint(me: MemberId, activations: dict[MemberId, int], position: int = 
         ((C,), (C,), {C: 1}, True),
         ((A,), (A, C), {A: 1}, True),
         ((A, B), (A, B, C), {A: 1, B: 1}, True),
+        ((), (A, C), {}, False),
         ((A, B), (A, C), {A: 1, B: 1}, False),
         ((A, B), (A, B, C), {A: 50, B: 1}, False),
     ],
-    ids=["itself", "a sender of its site", "two of them", "somebody else too", "one that had sent before"],
+    ids=["itself", "a sender of its site", "two of them", "nobody", "somebody else too", "one that had sent before"],
 )
 def test_who_begins_a_group_with_members_of_its_site_alone_goes_on_with_its_log(
     members: tuple[MemberId, ...], own: tuple[MemberId, ...], activations: dict[MemberId, int], continues: bool
