@@ -320,19 +320,35 @@ def test_one_that_is_about_to_send_hears_only_the_end_of_a_repair(a_live_cluster
     assert cluster.run_until(lambda: cluster.agreed() and members_by_name(cluster, 2) == {"dies", "stays", "r2"})
 
 
+def let_a_change_come_late(cluster: LiveCluster) -> int:
+    """Two of three survivors give up their leader before its change comes; the seat of one of them."""
+    leads, waits, late = (index for index in by_id(cluster) if index != 3)
+    against(cluster, {FrameType.REPORT}, [(one, other) for one in range(4) for other in range(4) if one != other])
+    against(cluster, {FrameType.MEMBERSHIP}, [*from_others(cluster, late), (leads, waits)], late_ms=1_200)
+    # What the other says when it has given up does not reach it.
+    deaf = Rule(kinds=frozenset({FrameType.JOIN}), links=frozenset({(waits, late)}))
+    cluster[late].when("wait for change", lambda: cluster.oppose(deaf))
+    return late
+
+
 def test_one_that_was_about_to_leave_learns_late_that_it_has(a_live_cluster: MakeLive) -> None:
     cluster = all_there(a_live_cluster(senders=4, receivers=0))
-    leads, waits, goes = (index for index in by_id(cluster) if index != 3)
-    against(cluster, {FrameType.REPORT}, [(one, other) for one in range(4) for other in range(4) if one != other])
-    against(cluster, {FrameType.MEMBERSHIP}, [*from_others(cluster, goes), (leads, waits)], late_ms=1_200)
-    deaf = Rule(kinds=frozenset({FrameType.JOIN}), links=frozenset({(waits, goes)}))
-    # Two wait for the change and give the leader up; what one of them then says does not reach the other.
-    cluster[goes].when("wait for change", lambda: cluster.oppose(deaf))
+    goes = let_a_change_come_late(cluster)
     cluster.leave(goes)
     cluster.crash(3)
     assert cluster.run_until(lambda: "consensus>receiver" in steps(cluster, goes)), "repair>receiver"
     cluster.heal_all()
     assert cluster.run_until(lambda: cluster[goes].left)
+
+
+def test_one_that_began_a_repair_anew_learns_late_how_the_last_one_ended(a_live_cluster: MakeLive) -> None:
+    """M12: it was ready for that change, so it installs it."""
+    cluster = all_there(a_live_cluster(senders=4, receivers=0))
+    late = let_a_change_come_late(cluster)
+    cluster.crash(3)
+    assert cluster.run_until(lambda: "consensus>sender" in steps(cluster, late)), "repair>sender"
+    cluster.heal_all()
+    assert cluster.run_until(cluster.agreed)
 
 
 def test_one_that_finds_nobody_is_told_to_go(a_live_cluster: MakeLive) -> None:

@@ -29,6 +29,7 @@ BY_SCENARIO = {
     "to receiver>sender": adversary.test_the_last_of_two_that_go_silent_together_stays,
     "receiver recovery>left": adversary.test_a_receiver_leaves_while_it_follows_a_change,
     "recovery>consensus": adversary.test_only_one_survivor_has_what_a_dead_sender_said_last,
+    "repair>sender": adversary.test_one_that_began_a_repair_anew_learns_late_how_the_last_one_ended,
     "repair>receiver": adversary.test_one_that_was_about_to_leave_learns_late_that_it_has,
 }
 """Steps that random seeds need not meet, for they take a schedule made on purpose; the scenario asserts each."""
