@@ -30,7 +30,7 @@ help:  ## list the targets
 
 venv: $(READY)  ## set up .venv; quick when it is up to date
 
-$(READY): pyproject.toml
+$(READY): pyproject.toml hatch_build.py intergroup_core/wire/_native.c
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "Python 3.11 or later is needed, and '$(PYTHON)' is not: install one and type  make $(MAKECMDGOALS) PYTHON=python3.11" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \

@@ -70,7 +70,7 @@ class GroupConfig:
 class SendConfig:
     """How a sender bundles, paces and bounds what it sends (T4.5, D9 to D11, D13)."""
 
-    bundle_bytes: Annotated[int, Between(1, 8_000_000)] = 980_000
+    bundle_bytes: Annotated[int, Between(1, 8_000_000)] = 1_960_000
     """Payload of a message packed from small records under load."""
     burst_bytes: Annotated[int, Between(128, MAX_DATAGRAM_BYTES)] = 65_000
     """Bytes handed to the network in one call."""

@@ -30,6 +30,7 @@ from intergroup_core.runtime.member import Member
 from intergroup_core.runtime.member_log import MemberLog
 from intergroup_core.runtime.opening import open_live_member, open_member
 from intergroup_core.runtime.stream_store import StreamStore
+from intergroup_core.wire import native
 from intergroup_core.wire.chunk import Chunk
 from intergroup_core.wire.records import LENGTH_BYTES, RecordBatch
 
@@ -50,6 +51,8 @@ def _member(task: Fields, on_event: Callable[[Event], None] | None) -> Member:
         network=dataclasses.replace(config.network, interface=task["interface"], offload=task["offload"]),
         log=dataclasses.replace(config.log, retention_bytes=RETAINED_BYTES),
     )
+    if not task.get("compiled", True):
+        native.compiled = None
     LossyListener.loss = task.get("loss", 0.0)
     if task.get("live"):
         return open_live_member(

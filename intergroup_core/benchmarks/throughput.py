@@ -16,6 +16,7 @@ from intergroup_core.benchmarks.processes import BenchmarkFailed, Worker, Worker
 from intergroup_core.benchmarks.testbed import SUBNET, hosts_on_a_bridge, inside
 from intergroup_core.ids import timestamp_at
 from intergroup_core.runtime.address import GroupAddress, hashed_address
+from intergroup_core.wire import native
 
 DRAIN_SECONDS = 120.0
 """Longest wait for everything sent to be delivered everywhere."""
@@ -41,6 +42,8 @@ class Shape:
     """Whether members find each other, with membership and a control hierarchy, rather than have a view that stays."""
     batches: bool = True
     """Whether records are handed over end to end, as an Arrow column has them, or as a list of bytes objects."""
+    compiled: bool = True
+    """Whether frames are filled and checked by the compiled passes, where they were built, or by numpy."""
     keeps: str = ""
     """What every member writes to a temporary directory: a `log`, at `os`, or the same bytes to `files`, plainly."""
     by_record: bool = False
@@ -66,6 +69,7 @@ SHAPES = (
     Shape(name="one sender, rto, GSO/GRO, logged at os", keeps="log", beside=ONE_SENDER),
     Shape(name="one sender, rto, GSO/GRO, plain files and no log", keeps="files", beside=ONE_SENDER),
     Shape(name="one sender, rto, GSO/GRO, lists of records", batches=False),
+    Shape(name="one sender, rto, GSO/GRO, nothing compiled", compiled=False, beside=ONE_SENDER),
     Shape(name="one sender, rto, plain datagrams", offload=False),
     Shape(name="three senders, rto, GSO/GRO", senders=3, receivers=0, beside=ONE_SENDER),
     Shape(name="100-byte records, rto, GSO/GRO", record_bytes=100, by_record=True),
@@ -149,6 +153,7 @@ async def _run_shape(
         "stable_after_ms": found["stability_ms"],
         "most_unstable_mb": found["most_buffered"] / 1e6,
         **({"same_order_at": found["same_order_at"]} if shape.senders > 1 else {}),
+        "frames_by": "numpy" if native.compiled is None or not shape.compiled else "compiled passes",
         **kept,
     }
     if shape.by_record:
@@ -233,6 +238,7 @@ async def start_group(
         "digest": shape.senders > 1,
         "batches": shape.batches,
         "live": shape.live,
+        "compiled": shape.compiled,
         **more,
     }
     members = []

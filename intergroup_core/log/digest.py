@@ -13,6 +13,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from intergroup_core.ids import MemberId, View
+from intergroup_core.wire import native
 from intergroup_core.wire.checksum import Words
 
 MASK64 = (1 << 64) - 1
@@ -43,6 +44,8 @@ def frames_checksum(first_words: Iterable[Words], beside: bytes = b"") -> int:
 
 def frames_digest(source: MemberId, seq: int, first_words: Words) -> int:
     """The sum over frames with consecutive seqs of a number made from sender, seq and the frame's checksum."""
+    if native.compiled is not None:
+        return native.compiled.digest(first_words, (seq * _SEQ_FACTOR + source * _SENDER_FACTOR) & MASK64)
     if len(first_words) == 1:
         return _mixed(int(first_words[0]) ^ (seq * _SEQ_FACTOR + source * _SENDER_FACTOR) & MASK64)
     total = 0

@@ -7,8 +7,8 @@ import sys
 import numpy as np
 from numpy.typing import NDArray
 
-ARENA_BYTES = 2 << 20
-MAX_POOLED = 32
+ARENA_BYTES = 4 << 20
+MAX_POOLED = 16
 """Arenas kept for reuse; what is needed beyond them is left to the allocator."""
 
 

@@ -2,7 +2,7 @@
 
 The sum of half times weight modulo 2^64, of which the upper 32 bits are kept: with 64-bit weights that is a universal
 hash (Lemire and Kaser), so whatever happened to a frame, the chance that its checksum does not show it is about 2^-32.
-docs/decisions/0002 says why it is this and not a CRC.
+docs/decisions/0002 says why it is this and not a CRC. Runs are summed by `native.py` where it was compiled, else here.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ import struct
 import numpy as np
 from numpy.typing import NDArray
 
-from intergroup_core.wire.header import MAX_FRAME_BYTES
+from intergroup_core.wire import native
+from intergroup_core.wire.header import HEADER_WORDS, MAX_FRAME_BYTES
 
 Words = NDArray[np.uint64]
+Flags = NDArray[np.bool_]
 
 PIECE_WORDS = 65_536
 """Words whose upper halves are laid out at a time: many, so that calls are cheap, but no more than half a megabyte."""
@@ -80,21 +82,43 @@ def _sum(frame: Words) -> int:
 
 def seal_frames(frames: Words) -> Words:
     """Write the checksum of every frame into the lower half of its first word, which must be zero; the first words."""
-    first: Words = _sums(frames)
+    if native.compiled is not None:
+        first = np.empty(len(frames), dtype=np.uint64)
+        native.compiled.seal(frames, first)
+        return first
+    first = _sums(frames)
     first >>= _HALF
     first |= frames[:, 0]
     frames[:, 0] = first
     return first
 
 
-def check_frames(frames: Words, first: Words | None = None) -> NDArray[np.bool_]:
-    """Which frames carry the checksum of their own content; `first` is their first words, where they lie together."""
+def check_frames(frames: Words) -> Flags:
+    """Which frames carry the checksum of their own content."""
+    if native.compiled is not None:
+        sound = np.empty(len(frames), dtype=np.bool_)
+        native.compiled.check(frames, sound, None)
+        return sound
+    return _agree(frames, frames[:, 0])
+
+
+def check_with_heads(frames: Words) -> tuple[Flags, Words]:
+    """The same, and the words of their headers: all first words, then all second ones."""
+    if native.compiled is not None:
+        sound, heads = np.empty(len(frames), dtype=np.bool_), np.empty((HEADER_WORDS, len(frames)), dtype=np.uint64)
+        native.compiled.check(frames, sound, heads)
+        return sound, heads
+    heads = np.ascontiguousarray(frames[:, :HEADER_WORDS].T)
+    return _agree(frames, heads[0]), heads
+
+
+def _agree(frames: Words, first: Words) -> Flags:
     sums = _sums(frames)
-    stated = (frames[:, 0] if first is None else first) & _LOW
+    stated = first & _LOW
     sums -= stated * WEIGHTS[:1]
     sums >>= _HALF
-    good: NDArray[np.bool_] = sums == stated
-    return good
+    sound: Flags = sums == stated
+    return sound
 
 
 def seal_frame(frame: Words) -> None:

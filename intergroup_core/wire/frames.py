@@ -8,6 +8,7 @@ import numpy as np
 
 from intergroup_core.config import HEADER_BYTES
 from intergroup_core.ids import MemberId, Timestamp
+from intergroup_core.wire import native
 from intergroup_core.wire.checksum import Words, seal_frame, seal_frames
 from intergroup_core.wire.exchange import Exchange
 from intergroup_core.wire.header import (
@@ -35,6 +36,18 @@ _STEPS[:, 1] = _RAMP << np.uint64(FRAGMENT_SHIFT)
 _STEPS[:, 4] = _STEPS[:, 5] = _RAMP
 _DATA_WORD = (MAGIC_VERSION | FrameType.DATA << TYPE_SHIFT) << 32
 _LAST_BIT = np.uint64(Flag.LAST << FLAG_SHIFT << 32)
+
+
+def fill_frames(frames: Words, header: Words, payload: Bytes, firsts: Words) -> None:
+    """Frames of one message from the header of the first of them and what all carry, sealed; their first words."""
+    if native.compiled is not None:
+        native.compiled.fill(frames, header, payload, firsts)
+        return
+    count = len(frames)
+    frames.view(np.uint8)[:, HEADER_BYTES:] = payload.reshape(count, -1)
+    # One pass over the headers: each of them is a cache line of its own.
+    np.add(_STEPS[:count], header, out=frames[:, :HEADER_WORDS])
+    firsts[:] = seal_frames(frames)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,18 +112,22 @@ class FrameMaker:
     def _write_full(self, frames: Words, payload: Payload, seq: int, timestamp: int, tail: int | None) -> Words:
         count = len(frames)
         body = self.frame_bytes - HEADER_BYTES
-        payloads = frames.view(np.uint8)[:, HEADER_BYTES:]
         whole = count if tail is None else count - 1
-        payload.copy_rows(payloads[:whole])
         first = (_DATA_WORD, self.view_tag | body << LENGTH_SHIFT, self.group_tag, self.sender, seq, timestamp)
-        # One pass over the headers: each of them is a cache line of its own.
-        np.add(_STEPS[:count], np.array(first, dtype=np.uint64), out=frames[:, :HEADER_WORDS])
+        header = np.array(first, dtype=np.uint64)
+        firsts = np.empty(count, dtype=np.uint64)
+        for start, stop, content in payload.rows(whole, body):
+            fill_frames(frames[start:stop], header + _STEPS[start], content, firsts[start:stop])
         if tail is not None:
-            payloads[whole, :tail] = payload.slice(whole * body, whole * body + tail)
-            payloads[whole, tail:] = 0
-            frames[whole, 0] |= _LAST_BIT
-            frames[whole, 1] = self.view_tag | tail << LENGTH_SHIFT | whole << FRAGMENT_SHIFT
-        return seal_frames(frames)
+            octets = frames[whole].view(np.uint8)[HEADER_BYTES:]
+            octets[:tail] = payload.slice(whole * body, whole * body + tail)
+            octets[tail:] = 0
+            header += _STEPS[whole]
+            header[0] |= _LAST_BIT
+            header[1] = self.view_tag | tail << LENGTH_SHIFT | whole << FRAGMENT_SHIFT
+            frames[whole, :HEADER_WORDS] = header
+            firsts[whole:] = seal_frames(frames[whole:])
+        return firsts
 
     def _write_short(self, frame: Words, source: Bytes, seq: int, timestamp: int, fragment: int) -> None:
         frame[-1] = 0

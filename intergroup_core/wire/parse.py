@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from intergroup_core.config import HEADER_BYTES
 from intergroup_core.counters import Counters
 from intergroup_core.ids import MAX_TIMESTAMP, MemberId, Timestamp
-from intergroup_core.wire.checksum import Words, check_frame, check_frames
+from intergroup_core.wire.checksum import Words, check_frame, check_frames, check_with_heads
 from intergroup_core.wire.control import decode_change, decode_control
 from intergroup_core.wire.exchange import Exchange, Repair
 from intergroup_core.wire.header import (
@@ -216,8 +216,7 @@ def _parse_frames(frames: Words, group_tag: int, counters: Counters, repair: Rep
     if len(frames) <= FEW and (few := _few_runs(frames, group_tag, repair)) is not None:
         yield from few
         return
-    head = np.ascontiguousarray(frames[:, :HEADER_WORDS].T)
-    sound = check_frames(frames, head[0])
+    sound, head = check_with_heads(frames)
     breaks = (head[2:, 1:] - head[2:, :-1] != _RUN_STEP).any(axis=0).nonzero()[0]
     if not sound.all() or len(breaks) * FEW > len(frames):
         yield from _parse_mixed(frames, head, sound, group_tag, counters, repair)

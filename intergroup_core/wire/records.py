@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import itertools
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,14 +111,13 @@ class Payload:
             return lengths[start:stop]
         return np.concatenate((lengths[start:], data[: stop - head]))
 
-    def copy_rows(self, rows: Bytes) -> None:
-        """Fill rows of equal width from the beginning."""
-        count, width = rows.shape
+    def rows(self, count: int, width: int) -> Iterator[tuple[int, int, Bytes]]:
+        """So many rows of this width from the beginning: first and last, and what is in them, end to end."""
         mixed = min(count, -(-len(self._head) // width))
         if mixed:
-            rows[:mixed] = self.slice(0, mixed * width).reshape(mixed, width)
+            yield 0, mixed, self.slice(0, mixed * width)
         if count > mixed:
-            rows[mixed:] = self.slice(mixed * width, count * width).reshape(count - mixed, width)
+            yield mixed, count, self.slice(mixed * width, count * width)
 
 
 def pack_one(record: bytes | memoryview) -> Payload:

@@ -66,9 +66,11 @@ def test_a_payload_can_be_read_in_any_slices_and_rows(content: bytes, data: st.D
     stop = data.draw(st.integers(start, len(payload)))
     assert payload.slice(start, stop).tobytes() == whole[start:stop]
     width = data.draw(st.integers(1, len(payload)))
-    rows = np.zeros((len(payload) // width, width), dtype=np.uint8)
-    payload.copy_rows(rows)
-    assert rows.tobytes() == whole[: rows.size]
+    count = len(payload) // width
+    rows = list(payload.rows(count, width))
+    assert [stop for _, stop, _ in rows] == [start for start, _, _ in rows[1:]] + [count]
+    assert all(len(content) == (stop - start) * width for start, stop, content in rows)
+    assert b"".join(content.tobytes() for _, _, content in rows) == whole[: count * width]
 
 
 @pytest.mark.parametrize(
