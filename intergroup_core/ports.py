@@ -87,12 +87,13 @@ class LogFile(Protocol):
         """Write the parts end to end; DiskFull may leave some of them behind, for the caller to cut."""
 
     def truncate(self, size: int) -> None:
-        """Cut the file back."""
+        """Cut the file back; nothing is behind its end then, old bytes neither."""
 
     def sync(self) -> None:
         """The content is durable once this returns; a name that is new is so after `Disk.sync_names` only."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Old bytes behind its end go as well, where nobody has them mapped."""
 
 
 class Disk(Protocol):
@@ -105,21 +106,37 @@ class Disk(Protocol):
     def names(self) -> list[str]:
         """Files in it, in no order."""
 
-    def size(self, name: str) -> int: ...
+    def size(self, name: str) -> int:
+        """In bytes, old ones behind the file's end included."""
 
-    def create(self, name: str) -> LogFile:
-        """A new, empty file; one of that name is replaced."""
+    def create(self, name: str, *, end: bytes = b"") -> LogFile:
+        """A new, empty file; one of that name is replaced.
+
+        With a mark for its end it may be made of one that was retired, and then has that one's bytes behind its own,
+        with the mark in front of them. After an append that was interrupted there may be none.
+        """
 
     def reopen(self, name: str) -> LogFile:
         """A file that is there, to be continued at its end."""
 
-    def map(self, name: str, start: int, stop: int) -> memoryview:
-        """Bytes [start, stop) of a file, to be read only."""
+    def map(self, name: str, start: int = 0, stop: int | None = None) -> memoryview:
+        """Bytes [start, stop) of a file, to be read only; None stands for its end. As long as they are looked at, the
+        file is not made another one."""
 
     def rename(self, old: str, new: str) -> None:
         """In one step: whoever looks sees the old file of that name or the new one."""
 
     def remove(self, name: str) -> None: ...
+
+    def retire(self, name: str) -> None:
+        """Remove a file that nobody asks for any more; a later one may be made of it, unless somebody looks at it."""
+
+    @property
+    def spares(self) -> int:
+        """Files that were retired and still take room."""
+
+    def drop_spares(self) -> None:
+        """Nothing will be made of them; in any thread."""
 
     def sync_names(self) -> None:
         """Names made, changed and removed are durable once this returns."""

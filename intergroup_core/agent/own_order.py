@@ -9,7 +9,11 @@ from intergroup_core.ids import Service
 from intergroup_core.log.ordered_sources import OrderedSources
 from intergroup_core.log.range_order import RangeCut
 from intergroup_core.log.transfer import RangeSink, RangeSource
+from intergroup_core.runtime.clock import now
 from intergroup_core.runtime.stream_store import StreamStore
+
+TICK_NS = 50_000_000
+"""Files written within the same tick of the kernel's have the same time; it is much shorter than this."""
 
 
 class OwnOrder:
@@ -19,7 +23,7 @@ class OwnOrder:
         self._store = store
         self._group = group
         self._held: tuple[object, list[Held]] = (None, [])
-        """What was found when the logs were as long as this: who waits for more asks again and again."""
+        """What was found when the logs were as they are here: who waits for more asks again and again."""
 
     def __str__(self) -> str:
         return "this site's own log by rto"
@@ -30,13 +34,15 @@ class OwnOrder:
 
     def _look(self) -> list[Held]:
         parts = self._store.parts(self._group, Service.RTO)
-        lengths = [(part.where, part.bytes_used()) for part in parts]
+        # What is written into a file that was used before may leave its length as it is.
+        state = [(part.where, part.bytes_used(), part.last_written()) for part in parts]
         known, held = self._held
-        if known != lengths:
+        if known != state:
+            settled = all(written < now().wall - TICK_NS for _, _, written in state)
             reader = OrderedSources(parts)
             first, head = reader.first(), reader.head()
             held = [Held(Service.RSO, first, head)] if first is not None and head is not None else []
-            self._held = lengths, held
+            self._held = state if settled else None, held
         return held
 
     async def fetch(self, service: Service, start: RangeCut, stop: RangeCut, sink: RangeSink) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from intergroup_core.effects import Gap, Install
 from intergroup_core.errors import LogDamaged, LogError, RangeUnavailable
@@ -30,6 +31,8 @@ from intergroup_core.log.segment import (
 from intergroup_core.ports import Disk
 from intergroup_core.wire.chunk import Chunk
 
+MAPPED_SEGMENTS = 4
+"""That a reader keeps mapped, those it read last: while it does, the writer cannot use their files again."""
 LOOKS = 3
 """At a log whose oldest segments are being removed; what is still missing then is damage."""
 
@@ -75,6 +78,7 @@ class LogEntries:
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
         self._maps: dict[int, memoryview] = {}
+        """By first entry, the one that was used last at the end."""
         self._segments: list[OpenedSegment] = []
         self._scans: dict[int, Scan] = {}
         self._read_on = (-1, -1, 0)
@@ -160,29 +164,29 @@ class LogEntries:
         firsts, durable = tail_segments(self._disk.names(), manifest), manifest.durable_in(manifest.tail)
         if durable is not None and durable.first not in firsts:
             segments.append(missing_segment(self._disk, durable, segments[-1].index.totals.highest if segments else 0))
-        for first in firsts:
+        for first, following in zip_longest(firsts, firsts[1:]):
             if first != (segments[-1].stop if segments else manifest.tail):
                 whole = False
                 break
-            segments.append(self._look_through(first, segments[-1].index.totals.highest if segments else 0))
+            highest = segments[-1].index.totals.highest if segments else 0
+            segments.append(self._look_through(first, highest, following))
         self._segments = segments
         kept = {segment.first for segment in segments}
         self._scans = {first: scan for first, scan in self._scans.items() if first in kept and first >= manifest.tail}
         self._maps = {first: data for first, data in self._maps.items() if first in kept}
         return whole
 
-    def _look_through(self, first: int, highest: int) -> OpenedSegment:
-        """A segment that is not listed yet, from where the last look ended."""
+    def _look_through(self, first: int, highest: int, following: int | None) -> OpenedSegment:
+        """A segment that is not listed yet, from where the last look ended; with the next one's first entry."""
         name = segment_name(first)
         scan = self._scans.get(first)
-        size = self._disk.size(name)
-        if scan is None or size > scan.end:
-            data = self._disk.map(name, 0, size)
+        if scan is None or (scan.builder.stop != following and self._disk.size(name) > scan.end):
+            data = self._disk.map(name)
             if scan is None:
                 noted = noted_scan(self._disk, self.manifest.log, first, data)
                 scan = self._scans[first] = noted or self._new_scan(first, highest)
             scan.walk(data, check_payloads=False)
-            self._maps[first] = data
+            self._keep(first, data)
         return ended_segment(scan, self.manifest.durable_in(first))
 
     def _new_scan(self, first: int, highest: int) -> Scan:
@@ -252,10 +256,15 @@ class LogEntries:
         if data is None or len(data) < segment.index.totals.size:
             if segment.is_missing:
                 raise segment.damages[0].error()
-            name = segment_name(segment.first)
-            data = self._disk.map(name, 0, self._disk.size(name))
-            self._maps[segment.first] = data
+            data = self._disk.map(segment_name(segment.first))
+        self._keep(segment.first, data)
         return data
+
+    def _keep(self, first: int, data: memoryview) -> None:
+        self._maps.pop(first, None)
+        self._maps[first] = data
+        while len(self._maps) > MAPPED_SEGMENTS:
+            del self._maps[next(iter(self._maps))]
 
     def data_of(self, first: int) -> memoryview | None:
         """The bytes of the segment with this first entry; None where its file is gone."""

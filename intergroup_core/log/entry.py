@@ -36,11 +36,15 @@ MAGIC_BYTES = struct.pack("<IB", MAGIC, FORMAT)
 ENTRY_BYTES = 128
 MAX_PAYLOAD_BYTES = 1 << 30
 """Of one entry, so that offsets in an Arrow batch have 31 bits; a delivered chunk is far smaller."""
+END = b"\xffEND OF SEGMENT\xff"
+"""Stands behind the last entry in a file that was used before, in front of what is left of its old entries: whole
+words, which no header begins with."""
 UNKNOWN_RECORDS = (1 << 32) - 1
 """More records than the field can say."""
 
 _HEADER = struct.Struct("<IBBHIIQQQQQQQIIIHHQQQQ")
 _CHECK = struct.Struct("<Q")
+_NUMBER = slice(16, 24)
 assert _HEADER.size + _CHECK.size == ENTRY_BYTES
 
 
@@ -130,6 +134,19 @@ def header_at(data: memoryview, offset: int) -> EntryHeader | None:
     if _CHECK.unpack(stated)[0] != checksum(content):
         return None
     return EntryHeader(*_HEADER.unpack(content)[2:])
+
+
+def ends_at(data: memoryview, offset: int) -> bool:
+    """Whether the entries of a file that was used before end here."""
+    return data[offset : offset + len(END)] == END
+
+
+def is_followed(data: memoryview, offset: int, entry: int) -> bool:
+    """Whether something stands at an offset, behind all before it, that shows that this was written whole."""
+    header = data[offset : offset + ENTRY_BYTES]
+    if header[: len(MAGIC_BYTES)] == MAGIC_BYTES:
+        return int.from_bytes(header[_NUMBER], "little") == entry
+    return not header or ends_at(data, offset)
 
 
 def check_kind(header: EntryHeader, file: str, offset: int) -> Kind:

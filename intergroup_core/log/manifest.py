@@ -155,7 +155,7 @@ def read_manifest(disk: Disk) -> Manifest:
     if MANIFEST not in disk.names():
         raise LogError(f"{disk.where} holds no stable log: it has no file {MANIFEST}; name a directory that has one")
     file = f"{disk.where}/{MANIFEST}"
-    content, _, stated = bytes(disk.map(MANIFEST, 0, disk.size(MANIFEST))).strip().rpartition(b"\n")
+    content, _, stated = bytes(disk.map(MANIFEST)).strip().rpartition(b"\n")
     if f"{checksum(content):016x}".encode() != stated:
         raise LogDamaged(file, 0, "its checksum is wrong")
     fields: dict[str, Any] = json.loads(content)

@@ -4,6 +4,9 @@ A crash may leave any part of what was not synced, in any order. Damage that nei
 knows to have been durable is taken for that, and the log is cut back to the last whole entry before it. Damage before
 a place that was durable happened later: it is isolated, and what lies behind it stays. Where nothing does, the log goes
 on with the number behind what was durable.
+
+What a file has behind its end from when it was another segment is cut off as well, and is no loss. It must go: after a
+crash there may be entries among it that were written behind this end, with numbers that are given again.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from intergroup_core.effects import Install
 from intergroup_core.log.body import install_of
 from intergroup_core.log.context import Context
-from intergroup_core.log.entry import EntryHeader, header_at
+from intergroup_core.log.entry import EntryHeader, ends_at, header_at
 from intergroup_core.log.index import IndexBuilder
 from intergroup_core.log.manifest import (
     SEGMENT_SUFFIX,
@@ -151,7 +154,7 @@ def _tail(disk: Disk, manifest: Manifest, sealed: list[OpenedSegment], report: R
 
 def _scan_tail(disk: Disk, manifest: Manifest, first: int, highest: int, report: Report) -> _TailSegment:
     name, log, durable = segment_name(first), manifest.log, manifest.durable_in(first)
-    data = disk.map(name, 0, disk.size(name))
+    data = disk.map(name)
     scan = Scan(f"{disk.where}/{name}", log, IndexBuilder(first, highest))
     scan.walk(data, check_payloads=True)
     entries = scan.builder.entries
@@ -164,7 +167,8 @@ def _scan_tail(disk: Disk, manifest: Manifest, first: int, highest: int, report:
     end = scan.end if lacking is None else lacking.stop
     if end < len(data):
         whole = entries - scan.builder.entries
-        report.cuts.append(Cut(scan.name, end, len(data) - end, whole))
+        if whole or not ends_at(data, end):  # the mark may be behind what is damaged, too
+            report.cuts.append(Cut(scan.name, end, len(data) - end, whole))
         del data
         file = disk.reopen(name)
         file.truncate(end)
@@ -184,7 +188,7 @@ def _cut_files(disk: Disk, log: int, firsts: list[int], report: Report) -> None:
         name = segment_name(first)
         size = disk.size(name)
         scan = Scan(f"{disk.where}/{name}", log, IndexBuilder(first))
-        scan.walk(disk.map(name, 0, size), check_payloads=False)
+        scan.walk(disk.map(name), check_payloads=False)
         report.cuts.append(Cut(scan.name, 0, size, scan.builder.entries))
         disk.remove(name)
         if index_name(first) in disk.names():
@@ -225,7 +229,7 @@ def _last_install(disk: Disk, segments: list[OpenedSegment]) -> Install | None:
             return None
         if places:
             name = segment_name(segment.first)
-            data = disk.map(name, 0, disk.size(name))
+            data = disk.map(name)
             header = header_at(data, offset)
             # A sealed segment is taken by its index, without a look at what the index is of.
             sound = header is not None and payload_is_sound(data, offset, header)

@@ -1,7 +1,7 @@
 """One removal of old segments, taken out of its writer so that another thread can wait for the disk.
 
 For whoever asks the writer they are gone as soon as there is a job. Files go only after a manifest without them is
-durable, so a crash leaves at worst files that nobody asks for.
+durable, so a crash leaves at worst files that nobody asks for. That of a segment may serve a later one.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ class RemovalJob:
             unsettled.file.close()
         there = set(self._disk.names())
         for segment in self._segments:
-            for name in (segment_name(segment.first), index_name(segment.first)):
-                if name in there:
-                    self._disk.remove(name)
+            if segment_name(segment.first) in there:
+                self._disk.retire(segment_name(segment.first))
+            if index_name(segment.first) in there:
+                self._disk.remove(index_name(segment.first))

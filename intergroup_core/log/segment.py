@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -11,11 +11,25 @@ from intergroup_core.errors import LogDamaged, LogError
 from intergroup_core.ids import ViewId
 from intergroup_core.log.body import frames_of, install_of
 from intergroup_core.log.digest import MASK64, checksum, frames_checksum
-from intergroup_core.log.entry import ENTRY_BYTES, MAGIC, EntryHeader, Kind, check_kind, header_at
+from intergroup_core.log.entry import (
+    END,
+    ENTRY_BYTES,
+    MAGIC,
+    EntryHeader,
+    Kind,
+    check_kind,
+    ends_at,
+    header_at,
+    is_followed,
+)
 from intergroup_core.log.index import IndexBuilder, SegmentIndex, unpacked_index
 from intergroup_core.log.manifest import DurableEnd, SealedSegment, index_name, segment_name
 from intergroup_core.ports import Disk
 from intergroup_core.wire.checksum import check_frame, check_frames
+
+SEARCH_BYTES = 1 << 20
+"""Looked through at a time for a header: in a file that was used before an old one is seldom farther."""
+_END_WORD = int.from_bytes(END[:8], "little")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +59,8 @@ class Scan:
     """The most bytes of the segment that an entry in it says were durable."""
     noted: bool = False
     """Whether it was walked only from where an index ended."""
+    ended: bool = False
+    """Whether the last walk came to the mark behind all entries."""
 
     @property
     def end(self) -> int:
@@ -58,19 +74,25 @@ class Scan:
         return Damage(self.name, self.end, durable.size, "what was durable here is not whole")
 
     def walk(self, data: memoryview, *, check_payloads: bool, progress: Callable[[int], None] | None = None) -> None:
-        """Go on from where the last walk ended; a last entry that is not whole is left alone."""
-        offset, after_damage = self.end, False
+        """Go on from where the last walk ended; a last entry that is not whole is left alone.
+
+        Who follows a log that grows checks no payloads, and does not search for later entries behind old ones: the
+        writer goes from front to back.
+        """
+        offset, after_damage, self.ended = self.end, False, False
         while offset < len(data):
             header = self._sound(data, offset, check_payloads=check_payloads)
             if header is None:
-                found = self._next_sound(data, offset)
+                if ends_at(data, offset):
+                    self.ended = True
+                    return
+                found = self._next_sound(data, offset, past_old=check_payloads)
                 if found is None:
                     return
-                what = (
-                    "an entry's payload is not what was written" if header_at(data, offset) else "no entry begins here"
-                )
-                self.damages.append(Damage(self.name, offset, found, what))
-                offset, after_damage = found, True
+                # A file that was used before fills up under a walk: with something behind it, an entry is there by now.
+                if self._sound(data, offset, check_payloads=check_payloads) is None:
+                    self._damaged(data, offset, found)
+                    offset, after_damage = found, True
                 continue
             kind = check_kind(header, self.name, offset)
             view = _view_of(data, offset, header) if kind is Kind.VIEW else None
@@ -81,29 +103,57 @@ class Scan:
             if progress is not None:
                 progress(header.size)
 
+    def _damaged(self, data: memoryview, offset: int, stop: int) -> None:
+        what = "an entry's payload is not what was written" if header_at(data, offset) else "no entry begins here"
+        self.damages.append(Damage(self.name, offset, stop, what))
+
     def _sound(self, data: memoryview, offset: int, *, check_payloads: bool) -> EntryHeader | None:
         header = header_at(data, offset)
         if header is None or header.log != self.log or offset + header.size > len(data):
             return None
-        # Numbers go on without a hole, but for what a damage took.
+        # Numbers go on without a hole, but for what a damage took. Those of old entries, which the file had when it was
+        # another segment, are all below its first.
         if header.entry < self.builder.stop or (header.entry > self.builder.stop and not self.damages):
             return None
-        if (check_payloads or header.kind != Kind.DATA) and not payload_is_sound(data, offset, header):
-            return None
-        return header
+        trusted = not check_payloads and header.kind == Kind.DATA
+        # Over old entries a header can be seen before its payload: the file is as long as before.
+        if trusted and is_followed(data, offset + header.size, header.entry + 1):
+            return header
+        return header if payload_is_sound(data, offset, header) else None
 
-    def _next_sound(self, data: memoryview, offset: int) -> int | None:
-        """Where whole entries begin again."""
+    def _next_sound(self, data: memoryview, offset: int, *, past_old: bool) -> int | None:
+        """Where whole entries begin again; behind old ones only a crash leaves any."""
         header = header_at(data, offset)
-        start = offset + header.size if header is not None and header.log == self.log else offset + 8
-        words = np.frombuffer(data[start : start + (len(data) - start) // 8 * 8], dtype="<u4")[::2]
-        for found in (np.flatnonzero(words == MAGIC) * 8 + start).tolist():
-            later = header_at(data, found)
-            if later is None or later.log != self.log or later.entry < self.builder.stop:
+        own = header is not None and header.log == self.log and header.entry >= self.builder.stop
+        for found, later in self._headers(data, offset + header.size if header is not None and own else offset + 8):
+            if later.entry < self.builder.first and not past_old:
+                return None
+            if later.entry < self.builder.stop:
                 continue
             if found + later.size <= len(data) and payload_is_sound(data, found, later):
-                return int(found)
+                return found
         return None
+
+    def _headers(self, data: memoryview, start: int) -> Iterator[tuple[int, EntryHeader]]:
+        """All from an offset on that are of this log."""
+        for low in range(start, len(data), SEARCH_BYTES):
+            some = data[low : low + SEARCH_BYTES]
+            words = np.frombuffer(some[: len(some) // 8 * 8], dtype="<u4")[::2]
+            for found in (np.flatnonzero(words == MAGIC) * 8 + low).tolist():
+                header = header_at(data, found)
+                if header is not None and header.log == self.log:
+                    yield found, header
+
+    def goes_on(self, data: memoryview) -> bool:
+        """Whether an entry that was being written when it was walked is whole by now."""
+        return ends_at(data, self.end) or self._sound(data, self.end, check_payloads=True) is not None
+
+    def torn_over_old(self, data: memoryview) -> bool:
+        """Whether part of an entry follows the last whole one, over old ones: behind what is written whole is END."""
+        words = np.frombuffer(data[self.end : self.end + (len(data) - self.end) // 8 * 8], dtype="<u8")
+        if any(ends_at(data, self.end + 8 * at) for at in np.flatnonzero(words == _END_WORD).tolist()):
+            return False
+        return any(header.entry < self.builder.first for _, header in self._headers(data, self.end))
 
 
 def payload_at(data: memoryview, offset: int, header: EntryHeader) -> memoryview:
@@ -182,7 +232,7 @@ def noted_scan(disk: Disk, log: int, first: int, data: memoryview) -> Scan | Non
     if name not in disk.names():
         return None
     try:
-        index = unpacked_index(bytes(disk.map(name, 0, disk.size(name))))
+        index = unpacked_index(bytes(disk.map(name)))
     except LogError:  # it is just being replaced
         return None
     if index is None or index.totals.first != first or not _is_of(index, log, data):
@@ -219,8 +269,8 @@ def open_sealed(disk: Disk, log: int, seal: SealedSegment, before: int) -> Opene
     there = set(disk.names())
     if name not in there:
         return missing_segment(disk, seal, before)
-    size = disk.size(name)
-    index = _stored_index(disk, seal) if index_name(seal.first) in there and size == seal.size else None
+    # A file that was used before may have old bytes behind its end.
+    index = _stored_index(disk, seal) if index_name(seal.first) in there and disk.size(name) >= seal.size else None
     if index is not None:
         return OpenedSegment(seal.first, index)
     return look_through(disk, log, seal, before)
@@ -240,7 +290,7 @@ def look_through(disk: Disk, log: int, seal: SealedSegment, before: int) -> Open
 
 def _stored_index(disk: Disk, seal: SealedSegment) -> SegmentIndex | None:
     name = index_name(seal.first)
-    index = unpacked_index(bytes(disk.map(name, 0, disk.size(name))))
+    index = unpacked_index(bytes(disk.map(name)))
     if index is None:
         return None
     totals = index.totals

@@ -27,9 +27,11 @@ class Verified:
 
 
 def bytes_to_verify(disk: Disk, manifest: Manifest) -> int:
+    """At most: how much of the tail is what was there before, nobody knows without a look at it."""
     there = set(disk.names())
-    firsts = [*(seal.first for seal in manifest.sealed), *tail_segments(list(there), manifest)]
-    return sum(disk.size(segment_name(first)) for first in firsts if segment_name(first) in there)
+    sizes = {seal.first: seal.size for seal in manifest.sealed if segment_name(seal.first) in there}
+    sizes |= {first: disk.size(segment_name(first)) for first in tail_segments(list(there), manifest)}
+    return sum(sizes.values())
 
 
 def verify(disk: Disk, manifest: Manifest, progress: Callable[[int], None] | None = None) -> Verified:
@@ -53,7 +55,7 @@ def verify(disk: Disk, manifest: Manifest, progress: Callable[[int], None] | Non
         if first != expected:
             found.damages.append(Damage(where, 0, disk.size(name), f"entry {expected} should be the first"))
         scan = Scan(where, manifest.log, IndexBuilder(first, highest))
-        data = disk.map(name, 0, disk.size(name))
+        data = disk.map(name)
         scan.walk(data, check_payloads=True, progress=progress)
         found.damages += scan.damages
         _look_at_end(scan, data, seals.get(first), found)
@@ -61,7 +63,7 @@ def verify(disk: Disk, manifest: Manifest, progress: Callable[[int], None] | Non
             _look_at_index(disk, scan, first, found, whole=isinstance(seals.get(first), SealedSegment))
         found.segments += 1
         found.entries += scan.builder.entries - int((scan.builder.index().views["own"] == 0).sum())
-        found.size += len(data)
+        found.size += scan.end if scan.ended else len(data)
         expected = max(scan.builder.stop, seals[first].stop if first in seals else 0)
         highest = scan.builder.highest
     return found
@@ -76,21 +78,21 @@ def _look_at_end(scan: Scan, data: memoryview, seal: SealedSegment | DurableEnd 
         found.damages.append(
             Damage(scan.name, min(scan.end, seal.size), seal.size, "what was sealed here is not whole")
         )
-    elif left:
+    elif left and not scan.ended:
         header = header_at(data, scan.end)
         torn = left < ENTRY_BYTES or (header is not None and left < header.size)
-        if torn:
+        if torn or scan.torn_over_old(data):
             found.notes.append(
                 f"{scan.name} ends at offset {scan.end} with part of an entry, which its writer will cut"
             )
-        else:
+        elif not scan.goes_on(data):
             found.damages.append(Damage(scan.name, scan.end, len(data), "an entry is not what was written"))
 
 
 def _look_at_index(disk: Disk, scan: Scan, first: int, found: Verified, *, whole: bool) -> None:
     """Of a segment that grows it tells what was in it at another time."""
     name = index_name(first)
-    index = unpacked_index(bytes(disk.map(name, 0, disk.size(name))))
+    index = unpacked_index(bytes(disk.map(name)))
     there = (scan.builder.stop, scan.builder.size)
     if index is None or (whole and (index.totals.stop, index.totals.size) != there):
         found.notes.append(f"{disk.where}/{name} is of no use; readers look through the segment instead")

@@ -11,6 +11,7 @@ from intergroup_core.effects import Install
 from intergroup_core.errors import ConfigError, DiskFull, LocalProtocolError, LogError
 from intergroup_core.ids import Service, ViewId
 from intergroup_core.log.cut import Cut, OrderCut, SourceCut
+from intergroup_core.log.entry import END
 from intergroup_core.log.entry_maker import Delivered, EntryMaker, MadeEntry
 from intergroup_core.log.growing import GrowingSegment
 from intergroup_core.log.index import IndexBuilder, SegmentIndex
@@ -339,6 +340,16 @@ class LogWriter:
             for unsettled in self._unsettled:
                 unsettled.file.close()
             self._segment.file.close()
+            self._disk.drop_spares()
+
+    @property
+    def spares(self) -> int:
+        """Files of removed segments that are kept for later ones."""
+        return self._disk.spares
+
+    def drop_spares(self) -> None:
+        """In any thread, at any time."""
+        self._disk.drop_spares()
 
     @property
     def _whole(self) -> DurableEnd | None:
@@ -406,7 +417,7 @@ class LogWriter:
 
     def _begin_segment(self) -> None:
         first = self._context.entry
-        file = self._disk.create(segment_name(first))
+        file = self._disk.create(segment_name(first), end=END)
         self._segment = self._growing(file, IndexBuilder(first, self._context.highest))
         self._indexed = 0
         self._new_names = True

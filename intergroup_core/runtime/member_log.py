@@ -23,7 +23,8 @@ _log = logging.getLogger(__name__)
 RETRY_SECONDS = 0.5
 """How often a full disk is tried again."""
 SETTLE_SECONDS = 5.0
-"""How long sealed segments wait at `os` to be brought to the disk: what goes again before that need not go there."""
+"""How long sealed segments wait at `os` to be brought to the disk: what goes again before that need not go there. And
+how long the file of a removed one may wait to be used again; a log that grows fast does that within a moment."""
 MOST_UNSETTLED = MAX_UNSETTLED // 2
 """Sealed segments that wait at most."""
 
@@ -96,14 +97,15 @@ class MemberLog:
             self._waiting.append(event)
             _log.error("%s", error)
             self._watcher.refused(str(error))
+            self._drop_spares()
             self._retry = self._loop.call_later(RETRY_SECONDS, self._try_again)
 
     def settle(self) -> int:
         """After a stimulus: how many more chunks are kept now."""
         if self._durability is Durability.DISK or self.writer.unsettled >= MOST_UNSETTLED:
             self._begin_sync()
-        elif self.writer.unsettled and self._settling is None:
-            self._settling = self._loop.call_later(SETTLE_SECONDS, self._settle_sealed)
+        elif self.writer.unsettled:
+            self._settle_later()
         kept = self.writer.durable if self._durability is Durability.DISK else self.writer.flush(Durability.OS)
         if kept > self._kept:
             self._kept = kept
@@ -160,6 +162,8 @@ class MemberLog:
         if self._closed:
             self._finish()
         else:
+            if self.writer.spares:
+                self._settle_later()
             self.changed()  # a sync may have waited
 
     def _count(self) -> int:
@@ -185,14 +189,23 @@ class MemberLog:
             self._watcher.refused("")
         self.changed()
 
+    def _settle_later(self) -> None:
+        if self._settling is None:
+            self._settling = self._loop.call_later(SETTLE_SECONDS, self._settle_sealed)
+
     def _settle_sealed(self) -> None:
         self._settling = None
+        self._drop_spares()
         if not self.writer.unsettled:
             return
         try:
             self._begin_sync()
         except LogError as error:
             self.fail(error)
+
+    def _drop_spares(self) -> None:
+        if self.writer.spares:
+            self._loop.run_in_executor(None, self.writer.drop_spares)
 
     def _begin_sync(self) -> None:
         if self._job is not None:

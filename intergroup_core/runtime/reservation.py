@@ -18,13 +18,16 @@ _KEEP_SIZE = 1
 
 
 class Reservation:
-    """What is reserved of one file. Where the system has no such call or no room, the file grows as any other."""
+    """What is reserved of one file. Where the system has no such call or no room, the file grows as any other.
+
+    Blocks that it has already, because it was used before, need not be reserved.
+    """
 
     __slots__ = ("_opened", "_upto")
 
-    def __init__(self, opened: int) -> None:
+    def __init__(self, opened: int, upto: int = 0) -> None:
         self._opened = opened
-        self._upto: int | None = 0
+        self._upto: int | None = upto
         """None once the system refused."""
 
     def ahead_of(self, size: int, wanted: int) -> None:

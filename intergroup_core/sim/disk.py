@@ -1,7 +1,7 @@
 """A disk that keeps what was synced and, when it crashes, any part of the rest: lost, torn, in any order.
 
-Sectors are written whole. Names are journaled: of those not synced a crash keeps the first few. It fills up, and bits
-of it flip.
+Sectors are written whole. Of a file that was used before, one that was not synced since may have what it had then.
+Names are journaled: of those not synced a crash keeps the first few. It fills up, and bits of it flip.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from intergroup_core.errors import DiskFull, LogError
+from intergroup_core.log.manifest import TEMPORARY_SUFFIX
 
 SECTOR_BYTES = 64
 """Small, so that small logs are torn in many places."""
@@ -30,24 +31,37 @@ class _Content:
     """The shortest it was since the last sync, where that is less than what was synced."""
     dirty: set[int] = field(default_factory=set)
     """Sectors written since."""
+    earlier: list[tuple[bytes, set[int]]] = field(default_factory=list)
+    """As it read when it was set aside, and its dirty sectors then: each time since the last sync."""
+
+    def set_aside(self) -> None:
+        self.earlier.append((bytes(self.now), set(self.dirty)))
 
     def after_crash(self, rng: Random) -> _Content:
         left = bytearray(self.synced)
         if self.cut_to is not None and rng.random() < 0.5:
             del left[self.cut_to :]
-        sectors = sorted(self.dirty)
-        if rng.random() < 0.5:
-            kept = sectors[: rng.randint(0, len(sectors))]
-        else:
-            share = rng.random()
-            kept = [sector for sector in sectors if rng.random() < share]
-        for sector in kept:
-            start = sector * SECTOR_BYTES
-            piece = self.now[start : start + SECTOR_BYTES]
-            if len(left) < start + len(piece):
-                left.extend(bytes(start + len(piece) - len(left)))
-            left[start : start + len(piece)] = piece
+        for content, dirty in [*self.earlier, (self.now, self.dirty)]:
+            for sector in _some(sorted(dirty), rng):
+                start = sector * SECTOR_BYTES
+                piece = content[start : start + SECTOR_BYTES]
+                if len(left) < start + len(piece):
+                    left.extend(bytes(start + len(piece) - len(left)))
+                left[start : start + len(piece)] = piece
         return _Content(now=left, synced=bytes(left))
+
+    def was_synced(self) -> None:
+        self.synced, self.cut_to = bytes(self.now), None
+        self.dirty.clear()
+        self.earlier.clear()
+
+
+def _some(sectors: list[int], rng: Random) -> list[int]:
+    """The first few, or any."""
+    if rng.random() < 0.5:
+        return sectors[: rng.randint(0, len(sectors))]
+    share = rng.random()
+    return [sector for sector in sectors if rng.random() < share]
 
 
 class SimDisk:
@@ -61,6 +75,11 @@ class SimDisk:
         self._files: dict[str, _Content] = {}
         self._synced_files: dict[str, _Content] = {}
         self._name_changes: list[dict[str, _Content]] = []
+        self.mapped = False
+        """Whether somebody looks at all files, so that none is used again, or cut behind its end."""
+        self.reused = 0
+        """Files made of others."""
+        self._spares: list[str] = []
 
     @property
     def where(self) -> str:
@@ -72,7 +91,14 @@ class SimDisk:
     def size(self, name: str) -> int:
         return len(self._file(name).now)
 
-    def create(self, name: str) -> SimFile:
+    def create(self, name: str, *, end: bytes = b"") -> SimFile:
+        if end and self._spares:
+            spare = self._spares.pop()
+            file = SimFile(self, self._file(spare), name, end)
+            file.appendv([])
+            self.rename(spare, name)
+            self.reused += 1
+            return file
         self._operate()
         self._rename_to(self._files | {name: _Content()})
         return SimFile(self, self._files[name], name)
@@ -80,7 +106,7 @@ class SimDisk:
     def reopen(self, name: str) -> SimFile:
         return SimFile(self, self._file(name), name)
 
-    def map(self, name: str, start: int, stop: int) -> memoryview:
+    def map(self, name: str, start: int = 0, stop: int | None = None) -> memoryview:
         # A copy: a bytearray that somebody looks into cannot grow.
         return memoryview(bytes(self._file(name).now[start:stop]))
 
@@ -92,6 +118,22 @@ class SimDisk:
     def remove(self, name: str) -> None:
         self._operate()
         self._rename_to({kept: content for kept, content in self._files.items() if kept != name})
+
+    def retire(self, name: str) -> None:
+        if self._spares or self.mapped:
+            self.remove(name)
+            return
+        self._file(name).set_aside()
+        self.rename(name, name + TEMPORARY_SUFFIX)
+        self._spares.append(name + TEMPORARY_SUFFIX)
+
+    @property
+    def spares(self) -> int:
+        return len(self._spares)
+
+    def drop_spares(self) -> None:
+        while self._spares:
+            self.remove(self._spares.pop())
 
     def sync_names(self) -> None:
         self._operate()
@@ -141,8 +183,7 @@ class SimDisk:
                 content.now += bytes(length)
             case _:
                 content.now += rng.randbytes(rng.randrange(length))
-        content.synced, content.cut_to = bytes(content.now), None
-        content.dirty.clear()
+        content.was_synced()
 
     def _file(self, name: str) -> _Content:
         if name not in self._files:
@@ -162,28 +203,36 @@ class SimDisk:
 class SimFile:
     """A file of the disk, open."""
 
-    def __init__(self, disk: SimDisk, content: _Content, name: str) -> None:
+    def __init__(self, disk: SimDisk, content: _Content, name: str, end: bytes = b"") -> None:
         self._disk = disk
         self._content = content
         self._name = name
+        self._end = end
+        self._size = 0 if end else len(content.now)
 
     @property
     def size(self) -> int:
-        return len(self._content.now)
+        return self._size
 
     def appendv(self, parts: Sequence[bytes | memoryview]) -> None:
+        now, start = self._content.now, self._size
         data = b"".join(parts)
+        stop = start + len(data)
+        if stop < len(now):
+            data += self._end
         capacity = self._disk.capacity
-        room = len(data) if capacity is None else max(0, capacity - self._disk.used())
-        start = self.size
-        self._content.now += data[:room]
-        self._content.dirty.update(range(start // SECTOR_BYTES, -(-self.size // SECTOR_BYTES)))
+        room = len(now) - start + (len(data) if capacity is None else max(0, capacity - self._disk.used()))
+        now[start : start + len(data)] = data[:room]
+        self._size = min(stop, start + room)
+        written = min(len(data), room)
+        self._content.dirty.update(range(start // SECTOR_BYTES, -(-(start + written) // SECTOR_BYTES)))
         self._disk._operate()
         if room < len(data):
             raise DiskFull(f"{self._name}: no room; make some")
 
     def truncate(self, size: int) -> None:
         self._disk._operate()
+        self._size = size
         content = self._content
         del content.now[size:]
         content.dirty = {sector for sector in content.dirty if sector * SECTOR_BYTES < size}
@@ -192,8 +241,8 @@ class SimFile:
 
     def sync(self) -> None:
         self._disk._operate()
-        content = self._content
-        content.synced, content.cut_to = bytes(content.now), None
-        content.dirty.clear()
+        self._content.was_synced()
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        if self._size < len(self._content.now) and not self._disk.mapped:
+            self.truncate(self._size)

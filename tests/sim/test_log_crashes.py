@@ -1,7 +1,8 @@
 """Logs on a disk that loses, tears and reorders what was not synced, fills up and decays.
 
 Properties 17 and 18: what was acknowledged at `disk` is there, what is there is a prefix of what was appended, a pair
-of cuts gives the same rows for ever, and damage is always reported.
+of cuts gives the same rows for ever, and damage is always reported. In every other life old segments are removed, whose
+files are used again.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from random import Random
 
 import pytest
 
-from intergroup_core.errors import DiskFull, LogDamaged
+from intergroup_core.errors import DiskFull, LogDamaged, RangeUnavailable
 from intergroup_core.ids import Service
-from intergroup_core.log.cut import Cut
+from intergroup_core.log.cut import Cut, SourceCut
 from intergroup_core.log.entry_maker import Delivered
 from intergroup_core.log.manifest import MANIFEST, SEGMENT_SUFFIX, segment_name
 from intergroup_core.log.reader import LogReader
@@ -47,8 +48,10 @@ class Life:
     beside: bool
     """Whether some syncs are jobs, with appends going on."""
     index_every: int
+    removes: bool
+    """Whether old segments are removed now and then."""
     numbers: list[int] = field(default_factory=list)
-    """Of the entries that append returned."""
+    """Of the entries that append returned, for one delivery after another."""
     acknowledged: int = 0
     """Deliveries that were durable when the user asked."""
     ranges: list[tuple[Cut, Cut, list[Row]]] = field(default_factory=list)
@@ -69,6 +72,7 @@ class Life:
             rng.choice(list(Durability)),
             beside=seed // 4 % 2 == 0,
             index_every=(2, 5, INDEX_EVERY)[seed // 3 % 3],
+            removes=seed // 2 % 2 == 0,
         )
 
     def run(self, crash_at: int | None) -> None:
@@ -96,12 +100,14 @@ class Life:
             self.numbers.append(self._append(log, delivered))
             if self.beside and self.rng.random() < 0.3:
                 self._sync_beside(log, waiting)
+            if self.removes and self.rng.random() < 0.3:
+                self._remove(log)
             if self.rng.random() < 0.2:
                 self._flush(log)
                 reader = LogReader(self.disk)
                 cut = reader.head()
-                if last_cut is not None:
-                    self.ranges.append((last_cut, cut, rows_of(self.disk, last_cut, cut, COLUMNS)))
+                if last_cut is not None and (rows := rows_between(self.disk, last_cut, cut)) is not None:
+                    self.ranges.append((last_cut, cut, rows))
                 last_cut = cut
 
     def _append(self, log: LogWriter, delivered: Delivered) -> int:
@@ -130,6 +136,13 @@ class Life:
         for delivered in itertools.islice(waiting, self.rng.choice((0, 0, 1, 3))):
             self.numbers.append(self._append(log, delivered))
 
+    def _remove(self, log: LogWriter) -> None:
+        """Some of the oldest segments, while somebody reads them or not."""
+        self.disk.mapped = self.rng.random() < 0.3
+        self.disk.capacity = None
+        sealed = log.sealed
+        log.remove(sealed[: self.rng.randint(0, len(sealed))])
+
     def _flush(self, log: LogWriter) -> None:
         try:
             durable = log.flush(Durability.DISK)
@@ -139,8 +152,25 @@ class Life:
             durable = log.flush(Durability.DISK)
         self.acknowledged = sum(number < durable for number in self.numbers)
 
-    def expected(self) -> list[object]:
-        return [what_was_delivered(delivered) for delivered in self.history]
+    def expected(self, first: int = 0) -> list[object]:
+        """What there was to deliver, from an entry on."""
+        return [what_was_delivered(delivered) for delivered in self.history[self.before(first) :]]
+
+    def before(self, first: int) -> int:
+        """Deliveries that stand before an entry."""
+        return sum(number < first for number in self.numbers)
+
+
+def rows_between(disk: SimDisk, start: Cut, stop: Cut) -> list[Row] | None:
+    """None where that may have been removed; by sender these logs do not say where they begin, so nobody can tell."""
+    removed = LogReader(disk).first
+    if removed and isinstance(start, SourceCut):
+        return None
+    try:
+        return rows_of(disk, start, stop, COLUMNS)
+    except RangeUnavailable:
+        assert removed, "nothing was removed"
+        return None
 
 
 def recovered(disk: SimDisk, life: Life, rng: Random) -> tuple[SimDisk, LogWriter]:
@@ -159,7 +189,7 @@ def recovered(disk: SimDisk, life: Life, rng: Random) -> tuple[SimDisk, LogWrite
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_after_a_crash_a_prefix_with_all_that_was_acknowledged_is_there(part: int) -> None:
-    kept = cut = acknowledged = full = jobs = 0
+    kept = cut = acknowledged = full = jobs = reused = 0
     for seed in range(part, SEEDS, PARTS):
         life, rng = Life.of(seed), Random(seed + 1)
         life.run(rng.randint(1, MOST_OPERATIONS))
@@ -170,22 +200,29 @@ def test_after_a_crash_a_prefix_with_all_that_was_acknowledged_is_there(part: in
             assert life.acknowledged == 0, f"seed {seed}"
             continue
         disk, log = recovered(disk, life, rng)
-        found, expected = contents(LogReader(disk)), life.expected()
+        reader = LogReader(disk)
+        gone, found, expected = life.before(reader.first), contents(reader), life.expected(reader.first)
         assert found == expected[: len(found)], f"seed {seed}: holes or inventions"
-        assert len(found) >= life.acknowledged, f"seed {seed}: lost what was acknowledged"
+        have = gone + len(found)
+        assert have >= life.acknowledged, f"seed {seed}: lost what was acknowledged"
         if killed and life.durability is not Durability.MEMORY:
-            assert len(found) >= len(life.numbers), f"seed {seed}: the kernel had it"
+            assert have >= len(life.numbers), f"seed {seed}: the kernel had it"
         assert not log.report.damages, f"seed {seed}: {log.report.damages}"
-        kept, acknowledged, cut = kept + len(found), acknowledged + life.acknowledged, cut + bool(log.report.cuts)
+        kept, acknowledged, cut = kept + have, acknowledged + life.acknowledged, cut + bool(log.report.cuts)
+        reused += life.disk.reused
         life.disk = disk
         for start, stop, rows in life.ranges:
-            assert rows_of(disk, start, stop, COLUMNS) == rows, f"seed {seed}: a pair of cuts gives other rows"
-        life.go_on(log, len(found))
+            assert rows_between(disk, start, stop) in (rows, None), f"seed {seed}: a pair of cuts gives other rows"
+        life.numbers[have:] = []
+        life.numbers += [log.appended - 1] * (have - len(life.numbers))  # of one that was written when the crash came
+        life.go_on(log, have)
         disk.capacity = None
         log.close()
-        assert contents(LogReader(disk)) == expected, f"seed {seed}: the log went on wrongly"
+        reader = LogReader(disk)
+        expected = life.expected(reader.first)
+        assert contents(reader) == expected, f"seed {seed}: the log went on wrongly"
         assert contents(LogReader(disk.after_crash(rng))) == expected, f"seed {seed}: closing did not make it durable"
-        full, jobs = full + life.full, jobs + life.jobs
+        full, jobs, reused = full + life.full, jobs + life.jobs, reused + disk.reused
     # The runs are worth something: much was acknowledged, tails were torn, disks were full, jobs ended.
     tried = SEEDS // PARTS
     assert acknowledged > 4 * tried
@@ -193,6 +230,7 @@ def test_after_a_crash_a_prefix_with_all_that_was_acknowledged_is_there(part: in
     assert cut > tried / 5
     assert full > tried / 5
     assert jobs > tried
+    assert reused > tried / 3
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -201,7 +239,7 @@ def test_decay_is_always_reported_and_the_rest_can_be_read(part: int) -> None:
     for seed in range(part, DECAYED_SEEDS, PARTS):
         life, rng = Life.of(seed), Random(seed + 2)
         life.run(None)
-        expected = life.expected()
+        expected = life.expected(LogReader(life.disk).first)
         with_index = rng.random() < 0.5
         disk = life.disk.after_kill()
         disk.capacity = None
@@ -209,8 +247,12 @@ def test_decay_is_always_reported_and_the_rest_can_be_read(part: int) -> None:
             open_log(disk, segment_bytes=life.segment_bytes, index_every=life.index_every).close()
         whole = contents(LogReader(disk))
         assert whole == expected[: len(whole)]
-        name = rng.choice([name for name in disk.names() if name.endswith(SEGMENT_SUFFIX) and disk.size(name)])
-        offset = rng.randrange(disk.size(name))
+        # Not what a file has behind its end.
+        sizes = {segment_name(each.first): each.index.totals.size for each in LogReader(disk).segments}
+        if not whole:
+            continue  # all that there was before was removed
+        name = rng.choice([name for name in disk.names() if sizes.get(name)])
+        offset = rng.randrange(sizes[name])
         disk.flip_bit(name, offset, rng.randrange(8))
         seen, errors = readable(disk)
         assert errors or seen != whole, f"seed {seed}: a flipped bit at {offset} of {name} went unnoticed"
@@ -241,6 +283,8 @@ def test_what_decays_at_the_end_of_a_closed_log_is_never_taken_for_a_crash(part:
         open_log(disk, segment_bytes=life.segment_bytes, index_every=life.index_every).close()
         disk = disk.after_crash(rng)
         whole, stop = contents(LogReader(disk)), LogReader(disk).stop
+        if not whole:
+            continue  # all that there was before was removed
         name = max(name for name in disk.names() if name.endswith(SEGMENT_SUFFIX) and disk.size(name))
         before = bytes(disk.map(name, 0, disk.size(name)))
         if rng.random() < 0.3:

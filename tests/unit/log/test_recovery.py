@@ -269,9 +269,10 @@ def test_temporary_files_and_removed_segments_are_cleared_away() -> None:
     for name, content in kept.items():
         disk.create(name).appendv([content])
     disk.create("manifest.tmp").appendv([b"half a manif"])
+    left = {*kept, "manifest.tmp", f"{FIRST}.tmp"}  # the last one might have been used again
     report = open_log(disk, segment_bytes=600).report
-    assert report.removed_files == [f"sim/{name}" for name in sorted([index_name(0), FIRST, "manifest.tmp"])]
-    assert not {*kept, "manifest.tmp"} & set(disk.names())
+    assert report.removed_files == [f"sim/{name}" for name in sorted(left)]
+    assert not left & set(disk.names())
 
 
 def test_a_kind_from_the_future_is_an_error_and_not_cut() -> None:

@@ -115,7 +115,7 @@ def test_a_file_that_stays_is_not_in_the_log_any_more(monkeypatch: pytest.Monkey
         raise LogError(f"cannot remove {name}")
 
     with monkeypatch.context() as patch:
-        patch.setattr(SimDisk, "remove", refuse)
+        patch.setattr(SimDisk, "retire", refuse)
         with pytest.raises(LogError):
             log.remove(sealed[:2])
     assert (log.busy, log.sealed, read_manifest(disk).first) == (False, sealed[2:], sealed[2].first)

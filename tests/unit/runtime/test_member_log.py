@@ -207,3 +207,68 @@ async def a_log_that_is_closed_lets_a_removal_end_first() -> None:
     await asyncio.wait_for(log.finished(), 10)
     assert segment_name(sealed[0].first) not in disk.names()
     assert read_manifest(disk).first == sealed[2].first
+
+
+def test_a_file_that_nobody_uses_again_goes_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    asyncio.run(a_file_that_nobody_uses_again_goes_after_a_while(monkeypatch))
+
+
+async def a_file_that_nobody_uses_again_goes_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(member_log, "SETTLE_SECONDS", 0.05)
+    disk, dropped, loop = SimDisk(), asyncio.Event(), asyncio.get_running_loop()
+    drop = SimDisk.drop_spares
+
+    def noted(disk: SimDisk) -> None:
+        drop(disk)
+        loop.call_soon_threadsafe(dropped.set)
+
+    monkeypatch.setattr(SimDisk, "drop_spares", noted)
+    log = a_member_log(Durability.OS, disk)
+    removed = asyncio.Event()
+    log.changed = removed.set
+    fill(log, 1, 12)
+    log.writer.settle()
+    await asyncio.sleep(0.1)  # the timer that was set for them has gone off
+    dropped.clear()
+    log.remove(log.writer.sealed[:1])
+    await asyncio.wait_for(removed.wait(), 10)
+    assert disk.spares == 1
+    await asyncio.wait_for(dropped.wait(), 10)
+    assert disk.spares == 0
+    log.close()
+
+
+def test_a_full_disk_has_no_room_for_files_that_wait() -> None:
+    asyncio.run(a_full_disk_has_no_room_for_files_that_wait())
+
+
+async def a_full_disk_has_no_room_for_files_that_wait() -> None:
+    disk = SimDisk()
+    log = a_member_log(Durability.OS, disk)
+    log._watcher.refused = lambda reason: None  # type: ignore[method-assign]
+    removed = asyncio.Event()
+    log.changed = removed.set
+    fill(log, 1, 13)
+    log.remove(log.writer.sealed[:1])
+    await asyncio.wait_for(removed.wait(), 10)
+    disk.capacity = disk.used()
+    removed.clear()
+    fill(log, 14, 1)
+    assert log.kept == 13
+    await asyncio.wait_for(removed.wait(), 10)  # tried again: there is the room of the spare
+    log.settle()
+    assert (disk.spares, log.kept) == (0, 14)
+    log.close()
+
+
+def test_a_log_that_is_closed_leaves_no_file_that_waits(tmp_path: Path) -> None:
+    asyncio.run(a_log_that_is_closed_leaves_no_file_that_waits(FileDisk.locked(tmp_path / "log")))
+
+
+async def a_log_that_is_closed_leaves_no_file_that_waits(disk: FileDisk) -> None:
+    log = a_member_log(Durability.OS, disk)
+    fill(log, 1, 12)
+    log.remove(log.writer.sealed[:1])
+    log.close()
+    await asyncio.wait_for(log.finished(), 10)
+    assert (disk.spares, [name for name in disk.names() if name.endswith(".tmp")]) == (0, [])
