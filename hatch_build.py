@@ -6,6 +6,7 @@ import shlex
 import shutil
 import subprocess
 import sysconfig
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,13 @@ class CompiledPart(BuildHookInterface):  # type: ignore[type-arg]
             return
         root = Path(self.root)
         if reason := compile_to(root / SOURCE, root / BUILT):
-            (root / BUILT).unlink(missing_ok=True)  # of an older source
+            with suppress(OSError):
+                (root / BUILT).unlink()  # of an older source
             self.app.display_warning(f"frames will be checked by numpy alone, which takes longer: {reason}")
             return
         build_data["pure_python"] = False
-        build_data["infer_tag"] = True
+        platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+        build_data["tag"] = f"cp311-abi3-{platform}"
         build_data["artifacts"].append(f"/{BUILT}")
 
 
@@ -40,11 +43,12 @@ def compile_to(source: Path, built: Path, *flags: str, compiler: str = "") -> st
     part = built.with_name(f"{built.name}.part")  # never half a module under the name that is imported
     command += ["-O2", "-shared", "-fPIC", "-fvisibility=hidden", include, *flags, str(source), "-o", str(part)]
     try:
-        subprocess.run(command, check=True, capture_output=True, text=True)
+        subprocess.run(command, check=True, capture_output=True, text=True, errors="replace")
         part.replace(built)
     except OSError as error:
         return f"there is no C compiler ({error})"
     except subprocess.CalledProcessError as error:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
         return f"{command[0]} could not compile {source.name}: {error.stderr.strip()}"
     return ""

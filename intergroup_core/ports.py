@@ -119,6 +119,9 @@ class Disk(Protocol):
     def reopen(self, name: str) -> LogFile:
         """A file that is there, to be continued at its end."""
 
+    def cut(self, name: str, size: int) -> None:
+        """Cut a file back that nobody writes, durably; who has it mapped sees no change."""
+
     def map(self, name: str, start: int = 0, stop: int | None = None) -> memoryview:
         """Bytes [start, stop) of a file, to be read only; None stands for its end. As long as they are looked at, the
         file is not made another one."""

@@ -12,8 +12,8 @@ from intergroup_core.log.transfer import RangeSink, RangeSource
 from intergroup_core.runtime.clock import now
 from intergroup_core.runtime.stream_store import StreamStore
 
-TICK_NS = 50_000_000
-"""Files written within the same tick of the kernel's have the same time; it is much shorter than this."""
+SETTLED_NS = 2_000_000_000
+"""A file has the time at which the last write to it began, which may take long where the disk is slow."""
 
 
 class OwnOrder:
@@ -38,7 +38,7 @@ class OwnOrder:
         state = [(part.where, part.bytes_used(), part.last_written()) for part in parts]
         known, held = self._held
         if known != state:
-            settled = all(written < now().wall - TICK_NS for _, _, written in state)
+            settled = all(written < now().wall - SETTLED_NS for _, _, written in state)
             reader = OrderedSources(parts)
             first, head = reader.first(), reader.head()
             held = [Held(Service.RSO, first, head)] if first is not None and head is not None else []

@@ -36,9 +36,8 @@ MAGIC_BYTES = struct.pack("<IB", MAGIC, FORMAT)
 ENTRY_BYTES = 128
 MAX_PAYLOAD_BYTES = 1 << 30
 """Of one entry, so that offsets in an Arrow batch have 31 bits; a delivered chunk is far smaller."""
-END = b"\xffEND OF SEGMENT\xff"
-"""Stands behind the last entry in a file that was used before, in front of what is left of its old entries: whole
-words, which no header begins with."""
+END_TAG = b"\xffTHE END"
+"""A whole word, which no header begins with."""
 UNKNOWN_RECORDS = (1 << 32) - 1
 """More records than the field can say."""
 
@@ -127,8 +126,8 @@ class EntryHeader(NamedTuple):
 
 def header_at(data: memoryview, offset: int) -> EntryHeader | None:
     """The header at an offset, None where there is none that is sound and of this format."""
-    content = data[offset : offset + _HEADER.size]
-    stated = data[offset + _HEADER.size : offset + ENTRY_BYTES]
+    header = bytes(data[offset : offset + ENTRY_BYTES])  # once: in a file that was used before it may just be written
+    content, stated = header[: _HEADER.size], header[_HEADER.size :]
     if len(stated) < _CHECK.size or content[: len(MAGIC_BYTES)] != MAGIC_BYTES:
         return None
     if _CHECK.unpack(stated)[0] != checksum(content):
@@ -136,17 +135,29 @@ def header_at(data: memoryview, offset: int) -> EntryHeader | None:
     return EntryHeader(*_HEADER.unpack(content)[2:])
 
 
-def ends_at(data: memoryview, offset: int) -> bool:
-    """Whether the entries of a file that was used before end here."""
-    return data[offset : offset + len(END)] == END
+def end_mark(first: int) -> bytes:
+    """Stands behind the last entry in a file that was used before, in front of what is left of its old entries.
+
+    It names the segment, by its first entry: an older mark may be left of the segment that the file was.
+    """
+    return END_TAG + first.to_bytes(8, "little")
 
 
-def is_followed(data: memoryview, offset: int, entry: int) -> bool:
-    """Whether something stands at an offset, behind all before it, that shows that this was written whole."""
-    header = data[offset : offset + ENTRY_BYTES]
+def ends_at(data: memoryview, offset: int, first: int) -> bool:
+    """Whether the entries of a segment in a file that was used before end here."""
+    mark = end_mark(first)
+    return data[offset : offset + len(mark)] == mark
+
+
+def is_followed(data: memoryview, offset: int, entry: int, first: int) -> bool:
+    """Whether something stands at an offset, behind all before it, that shows that this was written whole.
+
+    That the file ends there shows nothing: it may have had that length before.
+    """
+    header = bytes(data[offset : offset + ENTRY_BYTES])
     if header[: len(MAGIC_BYTES)] == MAGIC_BYTES:
         return int.from_bytes(header[_NUMBER], "little") == entry
-    return not header or ends_at(data, offset)
+    return ends_at(data, offset, first)
 
 
 def check_kind(header: EntryHeader, file: str, offset: int) -> Kind:

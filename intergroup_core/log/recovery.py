@@ -167,13 +167,10 @@ def _scan_tail(disk: Disk, manifest: Manifest, first: int, highest: int, report:
     end = scan.end if lacking is None else lacking.stop
     if end < len(data):
         whole = entries - scan.builder.entries
-        if whole or not ends_at(data, end):  # the mark may be behind what is damaged, too
+        if whole or not ends_at(data, end, first):  # the mark may be behind what is damaged, too
             report.cuts.append(Cut(scan.name, end, len(data) - end, whole))
         del data
-        file = disk.reopen(name)
-        file.truncate(end)
-        file.sync()
-        file.close()
+        disk.cut(name, end)
     found = _TailSegment(scan, ended_segment(scan, durable))
     if found.opened.damages and index_name(first) in disk.names():
         # It was noted while all was whole: once the segment is sealed, nobody would look for what is damaged.

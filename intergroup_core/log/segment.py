@@ -12,7 +12,7 @@ from intergroup_core.ids import ViewId
 from intergroup_core.log.body import frames_of, install_of
 from intergroup_core.log.digest import MASK64, checksum, frames_checksum
 from intergroup_core.log.entry import (
-    END,
+    END_TAG,
     ENTRY_BYTES,
     MAGIC,
     EntryHeader,
@@ -29,7 +29,7 @@ from intergroup_core.wire.checksum import check_frame, check_frames
 
 SEARCH_BYTES = 1 << 20
 """Looked through at a time for a header: in a file that was used before an old one is seldom farther."""
-_END_WORD = int.from_bytes(END[:8], "little")
+_END_WORD = int.from_bytes(END_TAG, "little")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Scan:
         while offset < len(data):
             header = self._sound(data, offset, check_payloads=check_payloads)
             if header is None:
-                if ends_at(data, offset):
+                if ends_at(data, offset, self.builder.first):
                     self.ended = True
                     return
                 found = self._next_sound(data, offset, past_old=check_payloads)
@@ -117,7 +117,7 @@ class Scan:
             return None
         trusted = not check_payloads and header.kind == Kind.DATA
         # Over old entries a header can be seen before its payload: the file is as long as before.
-        if trusted and is_followed(data, offset + header.size, header.entry + 1):
+        if trusted and is_followed(data, offset + header.size, header.entry + 1, self.builder.first):
             return header
         return header if payload_is_sound(data, offset, header) else None
 
@@ -146,12 +146,15 @@ class Scan:
 
     def goes_on(self, data: memoryview) -> bool:
         """Whether an entry that was being written when it was walked is whole by now."""
-        return ends_at(data, self.end) or self._sound(data, self.end, check_payloads=True) is not None
+        return (
+            ends_at(data, self.end, self.builder.first) or self._sound(data, self.end, check_payloads=True) is not None
+        )
 
     def torn_over_old(self, data: memoryview) -> bool:
         """Whether part of an entry follows the last whole one, over old ones: behind what is written whole is END."""
         words = np.frombuffer(data[self.end : self.end + (len(data) - self.end) // 8 * 8], dtype="<u8")
-        if any(ends_at(data, self.end + 8 * at) for at in np.flatnonzero(words == _END_WORD).tolist()):
+        marks = (self.end + 8 * at for at in np.flatnonzero(words == _END_WORD).tolist())
+        if any(ends_at(data, mark, self.builder.first) for mark in marks):
             return False
         return any(header.entry < self.builder.first for _, header in self._headers(data, self.end))
 

@@ -11,7 +11,7 @@ from intergroup_core.effects import Install
 from intergroup_core.errors import ConfigError, DiskFull, LocalProtocolError, LogError
 from intergroup_core.ids import Service, ViewId
 from intergroup_core.log.cut import Cut, OrderCut, SourceCut
-from intergroup_core.log.entry import END
+from intergroup_core.log.entry import end_mark
 from intergroup_core.log.entry_maker import Delivered, EntryMaker, MadeEntry
 from intergroup_core.log.growing import GrowingSegment
 from intergroup_core.log.index import IndexBuilder, SegmentIndex
@@ -417,7 +417,7 @@ class LogWriter:
 
     def _begin_segment(self) -> None:
         first = self._context.entry
-        file = self._disk.create(segment_name(first), end=END)
+        file = self._disk.create(segment_name(first), end=end_mark(first))
         self._segment = self._growing(file, IndexBuilder(first, self._context.highest))
         self._indexed = 0
         self._new_names = True

@@ -97,7 +97,7 @@ class FileDisk:
         with suppress(IndexError):
             if end and (file := self._made_of(self._spares.popleft(), path, end)) is not None:
                 return file
-        return GrowingFile(path, os.O_CREAT | os.O_TRUNC)
+        return GrowingFile(path, os.O_CREAT | os.O_TRUNC, end)
 
     @staticmethod
     def _made_of(spare: Path, path: Path, end: bytes) -> GrowingFile | None:
@@ -117,6 +117,32 @@ class FileDisk:
 
     def reopen(self, name: str) -> GrowingFile:
         return GrowingFile(self._directory / name, 0)
+
+    def cut(self, name: str, size: int) -> None:
+        path = self._directory / name
+        file = self.reopen(name)
+        try:
+            with explained("cut back", path):
+                if not file.cut(size):
+                    self._replace_by_beginning(path, size)
+            file.sync()
+        finally:
+            file.close()
+
+    def _replace_by_beginning(self, path: Path, size: int) -> None:
+        """Of a file that is mapped: those who have it keep what they see."""
+        copy = path.with_name(path.name + TEMPORARY_SUFFIX)
+        made = os.open(copy, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, _PRIVATE_FILE)
+        try:
+            with path.open("rb") as whole:
+                at = 0
+                while at < size:
+                    at += os.sendfile(made, whole.fileno(), at, size - at)
+            os.fsync(made)
+        finally:
+            os.close(made)
+        copy.replace(path)
+        self.sync_names()
 
     def map(self, name: str, start: int = 0, stop: int | None = None) -> memoryview:
         path = self._directory / name
@@ -154,6 +180,8 @@ class FileDisk:
             opened = os.open(path, os.O_RDWR | os.O_CLOEXEC)
             try:
                 fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.fstat(opened).st_nlink != 1:
+                    return False  # a copy by links, which is to stay as it is
                 path.replace(spare)
             finally:
                 os.close(opened)
@@ -231,8 +259,24 @@ class GrowingFile:
 
     def truncate(self, size: int) -> None:
         with explained("cut back", self._path):
+            if not self.cut(size):
+                os.pwrite(self._opened, self._end[: self._length - size], size)
+                self._size = size
+
+    def cut(self, size: int) -> bool:
+        """Shorten the file, unless somebody has it mapped: who looks at what is gone is killed."""
+        if self._length > size:
+            try:
+                fcntl.flock(self._opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+            except OSError:
+                pass  # no such locks here, so there is nobody to ask
             os.ftruncate(self._opened, size)
+            with suppress(OSError):
+                fcntl.flock(self._opened, fcntl.LOCK_UN)
         self._size = self._length = size
+        return True
 
     def sync(self) -> None:
         with explained("sync", self._path):
@@ -240,17 +284,11 @@ class GrowingFile:
 
     def close(self) -> None:
         if self._opened >= 0:
-            if self._size < self._length:
-                self._cut_old()
-            else:
-                self._reservation.release(self._size)
+            with suppress(OSError):  # what is left there is behind the mark
+                if self.cut(self._size):
+                    self._reservation.release(self._size)
             os.close(self._opened)
             self._opened = -1
-
-    def _cut_old(self) -> None:
-        with suppress(OSError):  # who has it mapped might look there; the mark is in front of it
-            fcntl.flock(self._opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.ftruncate(self._opened, self._size)
 
 
 def _hold(opened: int, path: Path) -> None:

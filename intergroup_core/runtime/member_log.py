@@ -180,6 +180,7 @@ class MemberLog:
                 self._append(self._waiting[0])
                 self._waiting.popleft()
         except DiskFull:
+            self._drop_spares()  # retention may have left one since, which is all the room that there is
             self._retry = self._loop.call_later(RETRY_SECONDS, self._try_again)
         except LogError as error:
             self.fail(error)

@@ -106,6 +106,11 @@ class SimDisk:
     def reopen(self, name: str) -> SimFile:
         return SimFile(self, self._file(name), name)
 
+    def cut(self, name: str, size: int) -> None:
+        file = self.reopen(name)
+        file.truncate(size)
+        file.sync()
+
     def map(self, name: str, start: int = 0, stop: int | None = None) -> memoryview:
         # A copy: a bytearray that somebody looks into cannot grow.
         return memoryview(bytes(self._file(name).now[start:stop]))

@@ -10,7 +10,7 @@ import pytest
 
 from intergroup_core.errors import LogError
 from intergroup_core.log import entries
-from intergroup_core.log.entry import END, ENTRY_BYTES, MAGIC_BYTES, ends_at, header_at
+from intergroup_core.log.entry import END_TAG, ENTRY_BYTES, MAGIC_BYTES, end_mark, ends_at, header_at, is_followed
 from intergroup_core.log.index import IndexBuilder
 from intergroup_core.log.manifest import index_name, segment_name
 from intergroup_core.log.reader import LogReader
@@ -27,6 +27,7 @@ SEGMENT = 4_000
 EACH = 400
 """Bytes of a message, so that a segment holds seven entries."""
 OLD = 24
+END_BYTES = len(end_mark(0))
 
 
 def chunk(number: int) -> Chunk:
@@ -55,7 +56,7 @@ def delivered(log: LogWriter) -> list[object]:
 
 
 def end_of(disk: SimDisk, name: str) -> int:
-    return bytes(disk.map(name)).index(END)
+    return bytes(disk.map(name)).index(END_TAG)
 
 
 def verified(disk: SimDisk) -> Verified:
@@ -67,10 +68,17 @@ def overwrite(disk: SimDisk, name: str, offset: int, content: bytes) -> None:
 
 
 def test_a_mark_is_no_header() -> None:
-    assert len(END) % 8 == 0
-    assert header_at(memoryview(END.ljust(ENTRY_BYTES, b"\0")), 0) is None
-    assert ends_at(memoryview(b"12345678" + END), 8)
-    assert not ends_at(memoryview(END[:-1]), 0)
+    mark = end_mark(7)
+    assert (len(END_TAG), len(mark) % 8) == (8, 0)
+    assert header_at(memoryview(mark.ljust(ENTRY_BYTES, b"\0")), 0) is None
+    assert ends_at(memoryview(b"12345678" + mark), 8, 7)
+    assert not ends_at(memoryview(mark[:-1]), 0, 7)
+
+
+def test_neither_the_mark_of_another_segment_nor_the_end_of_the_file_shows_that_an_entry_is_whole() -> None:
+    before = bytes(64)
+    for behind, shown in ((end_mark(7), True), (end_mark(6), False), (b"", False), (bytes(200), False)):
+        assert is_followed(memoryview(before + behind), len(before), 12, 7) is shown
 
 
 def test_readers_see_what_was_appended_and_nothing_that_was_there_before() -> None:
@@ -113,12 +121,12 @@ def test_an_entry_is_taken_only_when_its_payload_is_there() -> None:
     before, end, stop = bytes(disk.map(name)), end_of(disk, name), log.appended
     log.append(chunk(stop))
     after = bytes(disk.map(name))
-    written = end_of(disk, name) + len(END) - end
+    written = end_of(disk, name) + END_BYTES - end
     scan = Scan(name, LOG, IndexBuilder(log.active.totals.first))
     for count in range(written):
         data = memoryview(after[: end + count] + before[end + count :])
         scan.walk(data, check_payloads=False)
-        whole = count >= written - len(END)
+        whole = count >= written - END_BYTES
         assert (scan.builder.stop, scan.damages) == (stop + whole, []), count
     assert scan.builder.stop == log.appended
 
@@ -126,7 +134,7 @@ def test_an_entry_is_taken_only_when_its_payload_is_there() -> None:
 def test_who_follows_a_log_searches_no_farther_than_to_an_old_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     disk = SimDisk()
     log, name = a_log_over_an_old_one(disk)
-    overwrite(disk, name, end_of(disk, name), bytes(len(END)))
+    overwrite(disk, name, end_of(disk, name), bytes(END_BYTES))
     looked: list[int] = []
     headers = Scan._headers
 

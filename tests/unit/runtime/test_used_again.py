@@ -14,13 +14,14 @@ from random import Random
 import pytest
 
 from intergroup_core.errors import LogError
-from intergroup_core.log.entry import END
+from intergroup_core.log.entry import end_mark
 from intergroup_core.runtime import reservation
 from intergroup_core.runtime.disk import MAX_SPARES, FileDisk, GrowingFile
 from intergroup_core.runtime.reservation import FAST_BYTES
 
 OLD, NEW = "0000000000000000.segment", "0000000000000009.segment"
 CONTENT = Random(1).randbytes(1_000)
+END = end_mark(9)
 
 
 def a_disk(directory: Path) -> FileDisk:
@@ -102,6 +103,44 @@ def test_a_mark_tells_that_all_parts_before_it_are_there(tmp_path: Path, monkeyp
     file.appendv([b"%06d;" % number + b"\xff" for number in range(50)])
     assert [END in content for content in seen] == [True, False, False, False, False]
     assert (file.size, (tmp_path / NEW).read_bytes()[400:416]) == (400, END)
+
+
+def test_a_copy_by_links_stays_what_it_is(tmp_path: Path) -> None:
+    disk = a_disk(tmp_path)
+    copy = tmp_path / "copy"
+    os.link(tmp_path / OLD, copy)
+    used_again(disk).appendv([bytes(500)])
+    assert disk.spares == 0
+    assert copy.read_bytes() == CONTENT
+
+
+def test_who_has_a_file_mapped_that_is_cut_back_keeps_what_he_sees(tmp_path: Path) -> None:
+    disk = a_disk(tmp_path)
+    seen = FileDisk(tmp_path).map(OLD)
+    before = inode(tmp_path, OLD)
+    disk.cut(OLD, 100)
+    assert (inode(tmp_path, OLD) != before, (tmp_path / OLD).read_bytes()) == (True, CONTENT[:100])
+    assert bytes(seen) == CONTENT
+    assert set(disk.names()) == {"lock", OLD}
+    del seen
+    now = inode(tmp_path, OLD)
+    disk.cut(OLD, 50)
+    assert (inode(tmp_path, OLD), (tmp_path / OLD).read_bytes()) == (now, CONTENT[:50])
+
+
+def test_what_an_append_left_behind_is_marked_off_where_it_is_mapped(tmp_path: Path) -> None:
+    disk = FileDisk.locked(tmp_path)
+    file = disk.create(NEW, end=END)
+    file.appendv([CONTENT])
+    seen = FileDisk(tmp_path).map(NEW)
+    file.truncate(400)
+    assert file.size == 400
+    assert bytes(seen) == CONTENT[:400] + END + CONTENT[400 + len(END) :]
+    file.appendv([b"x" * 8])
+    assert bytes(seen)[400:424] == b"x" * 8 + END
+    del seen
+    file.truncate(400)
+    assert (tmp_path / NEW).read_bytes() == CONTENT[:400]
 
 
 def test_a_file_that_is_mapped_is_not_used_again(tmp_path: Path) -> None:

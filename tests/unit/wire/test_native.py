@@ -174,6 +174,27 @@ def test_a_compiler_that_fails_is_named_and_leaves_nothing(hook: ModuleType, tmp
     assert list(tmp_path.iterdir()) == [wrong]
 
 
+def test_a_tree_that_cannot_be_written_is_no_error(
+    hook: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    wrong = tmp_path / "wrong.c"
+    wrong.write_text("this is no C\n")
+    monkeypatch.setattr(Path, "unlink", refused)
+    said: list[str] = []
+    build = hook.CompiledPart()
+    build.root, build.target_name = str(tmp_path), "wheel"
+    build.app = ModuleType("app")
+    build.app.display_warning = said.append
+    build_data: dict[str, object] = {"artifacts": []}
+    build.initialize("standard", build_data)
+    assert hook.compile_to(wrong, tmp_path / "wrong.abi3.so") != ""
+    assert build_data == {"artifacts": []}
+    assert ["numpy alone" in each for each in said] == [True]
+
+
 def test_what_an_older_source_left_behind_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     older = ModuleType("intergroup_core.wire._native")
     older.MEANING = 0  # type: ignore[attr-defined]
