@@ -151,7 +151,7 @@ class Scan:
         )
 
     def torn_over_old(self, data: memoryview) -> bool:
-        """Whether part of an entry follows the last whole one, over old ones: behind what is written whole is END."""
+        """Whether part of an entry follows the last whole one, over old ones; the mark is behind what is whole."""
         words = np.frombuffer(data[self.end : self.end + (len(data) - self.end) // 8 * 8], dtype="<u8")
         marks = (self.end + 8 * at for at in np.flatnonzero(words == _END_WORD).tolist())
         if any(ends_at(data, mark, self.builder.first) for mark in marks):

@@ -6,7 +6,8 @@ allocated. Those who read map the files, in any process, and must never see them
 - who maps a segment locks it, shared, then looks whether its name still leads to this file, and maps it only then. The
   map holds the lock, as Python's has a file descriptor of its own, and so has who looks at a part of it;
 - who retires it locks it alone, without waiting, and gives it another name meanwhile; where that is refused it is
-  unlinked instead. Nothing else takes a segment's name away but an unlink, which changes no bytes.
+  unlinked instead. Nothing else takes a segment's name away but an unlink and the copy that a recovery puts in the
+  place of a file that is mapped; neither changes a byte of it.
 
 So of a reader and the one who retires, one has the lock first. If it is the reader, the file stays what it is for as
 long as the map is there. If it is the other one, the name leads elsewhere by the time the reader looks, to nothing or
@@ -14,8 +15,8 @@ to another file, and nothing was read: for this reader the file is gone. So nobo
 aside, and it needs no second lock when it is used again. Whoever finds it by its new name sees that it is empty, as
 the mark for its end stands at its beginning before it has that name.
 
-Old bytes behind the end of a file are cut off when it is closed, with the same lock and where nobody has it mapped: a
-process that looks at what is behind the end of a file is killed. For that moment readers wait.
+A file is cut with the same lock, and where nobody has it mapped: a process that looks at what is behind the end of a
+file is killed. For that moment readers wait. Old bytes behind the end are cut off so when the file is closed.
 """
 
 from __future__ import annotations
