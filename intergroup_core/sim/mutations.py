@@ -215,9 +215,9 @@ def records_change_places(right: Wrong) -> Wrong:
     return lambda self, records: right(self, list(records)[::-1])
 
 
-@_bug(parse_module, "check_with_heads")
+@_bug(parse_module, "scan_frames")
 def checksum_of_runs_is_not_verified(right: Wrong) -> Wrong:
-    return lambda frames: (np.ones(len(frames), dtype=bool), right(frames)[1])
+    return lambda frames: (np.ones(len(frames), dtype=bool), *right(frames)[1:])
 
 
 @_bug(parse_module, "check_frames")

@@ -19,7 +19,7 @@
 #include <immintrin.h>
 #endif
 
-#define MEANING 1 /* native.py takes a module of this number only, not what an older source left behind */
+#define MEANING 2 /* native.py takes a module of this number only, not what an older source left behind */
 #define HEADER_WORDS 6
 #define MAX_WORDS 8188 /* MAX_FRAME_BYTES of header.py */
 #define FRAGMENT_STEP ((uint64_t)1 << 48)
@@ -197,32 +197,65 @@ no_payload:
     return NULL;
 }
 
+static int is_sound(const uint64_t *frame, Py_ssize_t words) {
+    uint64_t stated = (uint32_t)frame[0];
+    return (sum_of((const char *)frame, 0, words) - stated * lower_weights[0]) >> 32 == stated;
+}
+
 static PyObject *check(PyObject *module, PyObject *args) {
-    PyObject *given, *given_sound, *given_heads;
+    PyObject *given, *given_sound;
     Frames frames;
-    Py_buffer sound, heads = {0};
-    if (!PyArg_ParseTuple(args, "OOO:check", &given, &given_sound, &given_heads) || take_frames(given, &frames, 0) < 0)
+    Py_buffer sound;
+    if (!PyArg_ParseTuple(args, "OO:check", &given, &given_sound) || take_frames(given, &frames, 0) < 0)
         return NULL;
-    if (take_bytes(given_sound, &sound, frames.count, PyBUF_WRITABLE) < 0)
-        goto no_sound;
-    if (given_heads != Py_None &&
-        take_bytes(given_heads, &heads, frames.count * HEADER_WORDS * 8, PyBUF_WRITABLE) < 0)
-        goto no_heads;
-    for (Py_ssize_t at = 0; at < frames.count; at++) {
-        const uint64_t *frame = row(&frames, at);
-        uint64_t stated = (uint32_t)frame[0];
-        uint64_t sum = sum_of((const char *)frame, 0, frames.words) - stated * lower_weights[0];
-        ((char *)sound.buf)[at] = sum >> 32 == stated;
-        if (heads.buf)
-            for (Py_ssize_t word = 0; word < HEADER_WORDS; word++)
-                memcpy((char *)heads.buf + 8 * (word * frames.count + at), frame + word, 8);
+    if (take_bytes(given_sound, &sound, frames.count, PyBUF_WRITABLE) < 0) {
+        PyBuffer_Release(&frames.buffer);
+        return NULL;
     }
-    if (heads.buf)
-        PyBuffer_Release(&heads);
+    for (Py_ssize_t at = 0; at < frames.count; at++)
+        ((char *)sound.buf)[at] = is_sound(row(&frames, at), frames.words);
     PyBuffer_Release(&sound);
     PyBuffer_Release(&frames.buffer);
     Py_RETURN_NONE;
-no_heads:
+}
+
+/* Whether a header is that of the frame before it counted up: checksums apart, the words of each differ by these. */
+static int continues(const uint64_t *frame, const uint64_t *before) {
+    return frame[0] >> 32 == before[0] >> 32 && frame[1] - before[1] == FRAGMENT_STEP && frame[2] == before[2] &&
+           frame[3] == before[3] && frame[4] - before[4] == 1 && frame[5] - before[5] == 1;
+}
+
+static PyObject *scan(PyObject *module, PyObject *args) {
+    PyObject *given, *given_sound, *given_firsts, *given_seams;
+    Frames frames;
+    Py_buffer sound, firsts, seams;
+    Py_ssize_t found = 0;
+    if (!PyArg_ParseTuple(args, "OOOO:scan", &given, &given_sound, &given_firsts, &given_seams) ||
+        take_frames(given, &frames, 0) < 0)
+        return NULL;
+    if (take_bytes(given_sound, &sound, frames.count, PyBUF_WRITABLE) < 0)
+        goto no_sound;
+    if (take_bytes(given_firsts, &firsts, frames.count * 8, PyBUF_WRITABLE) < 0)
+        goto no_firsts;
+    if (take_bytes(given_seams, &seams, frames.count * 8, PyBUF_WRITABLE) < 0)
+        goto no_seams;
+    for (Py_ssize_t at = 0; at < frames.count; at++) {
+        const uint64_t *frame = row(&frames, at);
+        ((char *)sound.buf)[at] = is_sound(frame, frames.words);
+        memcpy((char *)firsts.buf + 8 * at, frame, 8);
+        if (at && !continues(frame, row(&frames, at - 1))) {
+            int64_t seam = at;
+            memcpy((char *)seams.buf + 8 * found++, &seam, 8);
+        }
+    }
+    PyBuffer_Release(&seams);
+    PyBuffer_Release(&firsts);
+    PyBuffer_Release(&sound);
+    PyBuffer_Release(&frames.buffer);
+    return PyLong_FromSsize_t(found);
+no_seams:
+    PyBuffer_Release(&firsts);
+no_firsts:
     PyBuffer_Release(&sound);
 no_sound:
     PyBuffer_Release(&frames.buffer);
@@ -255,9 +288,10 @@ static PyMethodDef methods[] = {
      "seal(frames, firsts)\n\nWrite the checksum of every frame; `firsts` are their first words with it."},
     {"fill", fill, METH_VARARGS,
      "fill(frames, header, payload, firsts)\n\nFrames from the header of the first and all their payloads, sealed."},
-    {"check", check, METH_VARARGS,
-     "check(frames, sound, heads)\n\nWhich frames carry their checksum; `heads` are the words of their headers, "
-     "first words first, or None."},
+    {"check", check, METH_VARARGS, "check(frames, sound)\n\nWhich frames carry their checksum."},
+    {"scan", scan, METH_VARARGS,
+     "scan(frames, sound, firsts, seams)\n\nThe same, their first words, and where a header is not that of the frame "
+     "before counted up: so many."},
     {"digest", digest, METH_VARARGS,
      "digest(firsts, base)\n\nThe sum over frames of a number made from its first word, the base and its place."},
     {NULL, NULL, 0, NULL},

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from intergroup_core.wire import native
-from intergroup_core.wire.header import HEADER_WORDS, MAX_FRAME_BYTES
+from intergroup_core.wire.header import FRAGMENT_SHIFT, HEADER_WORDS, MAX_FRAME_BYTES
 
 Words = NDArray[np.uint64]
 Flags = NDArray[np.bool_]
@@ -23,6 +23,8 @@ PIECE_WORDS = 65_536
 FEW_WORDS = 512
 """Up to so many words of frames, one product of all their halves is cheaper than two without a copy."""
 
+_COUNTED_UP = np.array([[0], [1 << FRAGMENT_SHIFT], [0], [0], [1], [1]], dtype=np.uint64)
+"""From a header to the next within a message, without checksums."""
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 _CHECKSUM = struct.Struct("<I")
@@ -97,19 +99,28 @@ def check_frames(frames: Words) -> Flags:
     """Which frames carry the checksum of their own content."""
     if native.compiled is not None:
         sound = np.empty(len(frames), dtype=np.bool_)
-        native.compiled.check(frames, sound, None)
+        native.compiled.check(frames, sound)
         return sound
     return _agree(frames, frames[:, 0])
 
 
-def check_with_heads(frames: Words) -> tuple[Flags, Words]:
-    """The same, and the words of their headers: all first words, then all second ones."""
+def scan_frames(frames: Words) -> tuple[Flags, Words, NDArray[np.int64]]:
+    """The same, their first words, and the seams: where a header is not that of the frame before, counted up.
+
+    Fragment, seq and timestamp are what counts up; checksums apart, all else stays.
+    """
+    count = len(frames)
     if native.compiled is not None:
-        sound, heads = np.empty(len(frames), dtype=np.bool_), np.empty((HEADER_WORDS, len(frames)), dtype=np.uint64)
-        native.compiled.check(frames, sound, heads)
-        return sound, heads
+        sound, firsts = np.empty(count, dtype=np.bool_), np.empty(count, dtype=np.uint64)
+        seams = np.empty(count, dtype=np.int64)
+        found = native.compiled.scan(frames, sound, firsts, seams)
+        return sound, firsts, seams[:found]
     heads = np.ascontiguousarray(frames[:, :HEADER_WORDS].T)
-    return _agree(frames, heads[0]), heads
+    firsts = heads[0].copy()
+    heads[0] >>= _HALF
+    seams = (heads[:, 1:] - heads[:, :-1] != _COUNTED_UP).any(axis=0).nonzero()[0]
+    seams += 1
+    return _agree(frames, firsts), firsts, seams
 
 
 def _agree(frames: Words, first: Words) -> Flags:

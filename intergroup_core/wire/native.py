@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-_MEANING = 1
+_MEANING = 2
 """Of what the functions take; a module that was built from an older source is not used."""
 
 
@@ -27,8 +27,18 @@ class Compiled(Protocol):
     ) -> None:
         """Frames from the header of the first one and all their payloads, sealed."""
 
-    def check(self, frames: NDArray[np.uint64], sound: NDArray[np.bool_], heads: NDArray[np.uint64] | None, /) -> None:
-        """Which frames carry their checksum, and the words of their headers, all first words first."""
+    def check(self, frames: NDArray[np.uint64], sound: NDArray[np.bool_], /) -> None:
+        """Which frames carry their checksum."""
+
+    def scan(
+        self,
+        frames: NDArray[np.uint64],
+        sound: NDArray[np.bool_],
+        firsts: NDArray[np.uint64],
+        seams: NDArray[np.int64],
+        /,
+    ) -> int:
+        """The same, their first words, and where a header is not that of the frame before counted up: so many."""
 
     def digest(self, firsts: NDArray[np.uint64], base: int, /) -> int:
         """The sum over frames of a number made from its first word, the base and its place (log/digest.py)."""

@@ -7,8 +7,7 @@ Whatever is wrong is dropped and counted under its cause; nothing here raises on
 from __future__ import annotations
 
 import itertools
-from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from intergroup_core.config import HEADER_BYTES
 from intergroup_core.counters import Counters
 from intergroup_core.ids import MAX_TIMESTAMP, MemberId, Timestamp
-from intergroup_core.wire.checksum import Words, check_frame, check_frames, check_with_heads
+from intergroup_core.wire.checksum import Words, check_frame, check_frames, scan_frames
 from intergroup_core.wire.control import decode_change, decode_control
 from intergroup_core.wire.exchange import Exchange, Repair
 from intergroup_core.wire.header import (
@@ -57,12 +56,13 @@ _FULL = MAGIC_VERSION | FrameType.DATA << TYPE_SHIFT
 _END = _FULL | _LAST << FLAG_SHIFT
 """The upper half of word 0 of a data frame, in mid-message and at its end."""
 _FULL_DATA, _LAST_DATA = np.uint64(_FULL), np.uint64(_END)
+_Stretch = tuple[int, int, list[int]]
+"""Frames from one to before another whose headers count up from the first one's, which is in it as words."""
 _TYPES = {int(kind): kind for kind in FrameType}
 _RUN_STEP = np.array([[0], [0], [1], [1]], dtype=np.uint64)
 """From a frame to the next: same group and sender, next seq and timestamp."""
 _STORED = (FrameType.DATA, FrameType.KEEP_ALIVE, FrameType.CHANGE)
 """Frames that a repair may carry."""
-_FRAGMENTS = np.arange(MAX_FRAGMENT + 1, dtype=np.uint64) << np.uint64(FRAGMENT_SHIFT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,112 +213,94 @@ def _body(frame: Words, length: int) -> bytes:
 
 def _parse_frames(frames: Words, group_tag: int, counters: Counters, repair: Repair | None) -> Iterator[Parsed]:
     """Many frames of one size: data and repairs by vector, anything else one by one."""
-    if len(frames) <= FEW and (few := _few_runs(frames, group_tag, repair)) is not None:
-        yield from few
-        return
-    sound, head = check_with_heads(frames)
-    breaks = (head[2:, 1:] - head[2:, :-1] != _RUN_STEP).any(axis=0).nonzero()[0]
-    if not sound.all() or len(breaks) * FEW > len(frames):
-        yield from _parse_mixed(frames, head, sound, group_tag, counters, repair)
-        return
-    ends = (head[0] >> _U32 != _FULL_DATA).nonzero()[0].tolist()
-    start = 0
-    for stop in [*(breaks + 1).tolist(), len(frames)]:
-        inside = ends[bisect_left(ends, start) : bisect_left(ends, stop)]
-        here, piece = head[:, start:stop], frames[start:stop]
-        run = _one_run(piece, here, [end - start for end in inside], group_tag, repair)
-        if run is not None:
-            yield run
-        else:
-            yield from _parse_mixed(piece, here, sound[start:stop], group_tag, counters, repair)
-        start = stop
+    count = len(frames)
+    if count <= FEW:
+        # So few that arrays of what is in them cost more than they save.
+        heads = frames[:, :HEADER_WORDS].tolist()
+        runs = _runs(frames, zip(range(count), range(1, count + 1), heads, strict=True), None, group_tag, repair)
+        if runs and check_frames(frames).all():
+            yield from runs
+            return
+    sound, firsts, seams = scan_frames(frames)
+    if len(seams) * FEW <= count and sound.all():
+        bounds = itertools.pairwise((0, *seams.tolist(), count))
+        stretches = ((at, stop, frames[at, :HEADER_WORDS].tolist()) for at, stop in bounds)
+        runs = _runs(frames, stretches, firsts, group_tag, repair)
+        if runs:
+            yield from runs
+            return
+    yield from _parse_mixed(frames, sound, group_tag, counters, repair)
 
 
-def _few_runs(frames: Words, group_tag: int, repair: Repair | None) -> list[Run] | None:
-    """The runs in so few frames that arrays of their fields cost more than they save; None unless all is sound data."""
+def _runs(
+    frames: Words, stretches: Iterable[_Stretch], firsts: Words | None, group_tag: int, repair: Repair | None
+) -> list[Run]:
+    """The runs that stretches of frames make up; none unless all are data that may be taken."""
     body = frames.shape[1] * 8 - HEADER_BYTES
+    if body > MAX_STORED_BYTES - HEADER_BYTES:
+        return []
     runs: list[Run] = []
-    start, continued = 0, None
+    begun: list[int] = []
+    expected: list[int] = []
+    """How the next header goes on, but for what it says of its own frame."""
+    start = 0
     ends: list[int] = []
     lengths: list[int] = []
-    heads = frames[:, :HEADER_WORDS].tolist()
-    for at, (word, second, tag, source, seq, timestamp) in enumerate(heads):
-        upper, length, view_tag = word >> 32, second >> LENGTH_SHIFT & 0xFFFF, second & 0xFFFFFFFF
-        if tag != group_tag or not source or not 0 < seq <= MAX_SEQ or not 0 < timestamp <= MAX_TIMESTAMP:
-            return None
-        if length > body or (upper != _END and (upper != _FULL or length != body)):
-            return None
-        if continued != (source, seq, timestamp, view_tag, second >> FRAGMENT_SHIFT):
+
+    def close(stop: int) -> None:
+        _, second, _, source, seq, timestamp = begun
+        runs.append(
+            Run(
+                MemberId(source),
+                seq,
+                timestamp,
+                second & 0xFFFFFFFF,
+                frames[start:stop],
+                second >> FRAGMENT_SHIFT,
+                ends,
+                lengths,
+                repair,
+                first_words=None if firsts is None else firsts[start:stop],
+            )
+        )
+
+    for at, stop, head in stretches:
+        word, second, tag, source, seq, timestamp = head
+        further = stop - at - 1
+        if tag != group_tag or not source or not 0 < seq <= MAX_SEQ - further:
+            return []
+        if not 0 < timestamp <= MAX_TIMESTAMP - further:
+            return []
+        upper, length, fragment = word >> 32, second >> LENGTH_SHIFT & 0xFFFF, second >> FRAGMENT_SHIFT
+        if fragment + further > MAX_FRAGMENT:
+            return []
+        if upper == _END:
+            # A message that ends has no next fragment, so each of these is a stretch of its own.
+            if further or length > body:
+                return []
+        elif upper != _FULL or length != body:
+            return []
+        view_tag = second & 0xFFFFFFFF
+        if expected != [source, seq, timestamp, view_tag, fragment]:
             if at:
-                runs.append(_few_run(heads[start], frames[start:at], ends, lengths, repair))
-            start, ends, lengths = at, [], []
-        fragment = (second >> FRAGMENT_SHIFT) + 1
+                close(at)
+            begun, start, ends, lengths = head, at, [], []
         if upper == _END:
             ends.append(at - start)
             lengths.append(length)
-            fragment = 0
-        continued = (source, seq + 1, timestamp + 1, view_tag, fragment)
-    if body > MAX_STORED_BYTES - HEADER_BYTES or not check_frames(frames).all():
-        return None
-    runs.append(_few_run(heads[start], frames[start:], ends, lengths, repair))
+            fragment = -1
+        else:
+            fragment += further
+        expected = [source, seq + further + 1, timestamp + further + 1, view_tag, fragment + 1]
+    close(len(frames))
     return runs
 
 
-def _few_run(head: list[int], frames: Words, ends: list[int], lengths: list[int], repair: Repair | None) -> Run:
-    _, second, _, source, seq, timestamp = head
-    return Run(
-        MemberId(source),
-        seq,
-        timestamp,
-        second & 0xFFFFFFFF,
-        frames,
-        second >> FRAGMENT_SHIFT,
-        ends,
-        lengths,
-        repair,
-    )
-
-
-def _one_run(frames: Words, head: Words, ends: list[int], group_tag: int, repair: Repair | None) -> Run | None:
-    """The usual case: frames that continue each other and of which few end a message."""
-    count = len(frames)
-    body = frames.shape[1] * 8 - HEADER_BYTES
-    word, source, seq, timestamp = head[1, 0].item(), head[3, 0].item(), head[4, 0].item(), head[5, 0].item()
-    if head[2, 0].item() != group_tag or not source or body > MAX_STORED_BYTES - HEADER_BYTES:
-        return None
-    if not 0 < seq <= MAX_SEQ + 1 - count or not 0 < timestamp <= MAX_TIMESTAMP + 1 - count:
-        return None
-    if len(ends) * FEW > count + FEW:
-        return None
-    view_tag, fragment = word & 0xFFFFFFFF, word >> FRAGMENT_SHIFT
-    full = view_tag | body << LENGTH_SHIFT
-    lengths: list[int] = []
-    start, first = 0, fragment
-    for end in [*ends, count]:
-        if end > start:
-            expected = np.uint64(full + (first << FRAGMENT_SHIFT)) + _FRAGMENTS[: end - start]
-            if first + end - start > MAX_FRAGMENT or not (head[1, start:end] == expected).all():
-                return None
-        if end < count:
-            word = head[1, end].item()
-            length = word >> LENGTH_SHIFT & 0xFFFF
-            if head[0, end].item() >> 32 != _LAST_DATA or length > body or word & 0xFFFFFFFF != view_tag:
-                return None
-            if word >> FRAGMENT_SHIFT != first + end - start:
-                return None
-            lengths.append(length)
-        start, first = end + 1, 0
-    # A copy, so that the other words of the headers are not kept for as long as the run is.
-    first_words = head[0].copy()
-    return Run(
-        MemberId(source), seq, timestamp, view_tag, frames, fragment, ends, lengths, repair, first_words=first_words
-    )
-
-
 def _parse_mixed(
-    frames: Words, head: Words, good: NDArray[np.bool_], group_tag: int, counters: Counters, repair: Repair | None
+    frames: Words, good: NDArray[np.bool_], group_tag: int, counters: Counters, repair: Repair | None
 ) -> Iterator[Parsed]:
-    """Several senders, several runs, or something that is not sound data among them."""
+    """Many short messages or runs, or something that is not sound data among them."""
+    head = np.ascontiguousarray(frames[:, :HEADER_WORDS].T)
     body = frames.shape[1] * 8 - HEADER_BYTES
     upper = head[0] >> _U32
     length = (head[1] >> _U32) & _SHORT

@@ -18,7 +18,7 @@ import pytest
 from intergroup_core.ids import MemberId, Timestamp
 from intergroup_core.log.digest import MASK64, frames_digest
 from intergroup_core.wire import native
-from intergroup_core.wire.checksum import check_frames, check_with_heads, seal_frames
+from intergroup_core.wire.checksum import check_frames, scan_frames, seal_frames
 from intergroup_core.wire.frames import FrameMaker
 from intergroup_core.wire.header import HEADER_WORDS, MAX_FRAME_BYTES
 from intergroup_core.wire.native import Compiled
@@ -111,9 +111,42 @@ def test_frames_are_checked_alike(compiled: Compiled, monkeypatch: pytest.Monkey
         expected = [at not in (2, 3, 8) for at in range(9)]
         for given in (frames, apart[:, 3:], fixed):
             assert check_frames(given).tolist() == expected
-            sound, heads = check_with_heads(given)
+            sound, firsts, seams = scan_frames(given)
             assert sound.tolist() == expected
-            assert (heads == frames[:, :HEADER_WORDS].T).all()
+            assert (firsts == frames[:, 0]).all()
+            assert seams.tolist() == list(range(1, 9))  # nothing here follows from anything
+
+
+def counted_up(size: int, count: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """Frames of one message from fragment 65,530 on, so that the count of some goes round."""
+    frames = some_frames(size, count)
+    frames[:, :HEADER_WORDS] = [0x1B1 << 32, 65_530 << 48 | 7 << 32 | 9, 77, 5, 11, 1_000]
+    rising = np.arange(count, dtype=np.uint64)
+    frames[:, 1] += rising << np.uint64(48)
+    frames[:, 4] += rising
+    frames[:, 5] += rising
+    return frames
+
+
+@pytest.mark.parametrize("size", FRAME_SIZES)
+def test_seams_are_found_alike(compiled: Compiled, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    rng = Random(size)
+    frames = counted_up(size, 40)
+    expected: set[int] = set()
+    for at in (3, 4, 11, 25, 39):
+        word = rng.randrange(HEADER_WORDS)
+        frames[at, word] ^= np.uint64(1 << rng.randrange(32 if word == 0 else 0, 64))
+        expected |= {at, at + 1}
+    expected -= {40}
+    if np.array_equal(frames[4, :HEADER_WORDS] - frames[3, :HEADER_WORDS], [0, 1 << 48, 0, 0, 1, 1]):
+        expected -= {4}  # both were changed alike
+    seal_frames(frames)
+    for _ in both(monkeypatch, compiled):
+        sound, firsts, seams = scan_frames(frames)
+        assert sound.all()
+        assert (firsts == frames[:, 0]).all()
+        assert seams.tolist() == sorted(expected)
+        assert scan_frames(counted_up(size, 1))[2].tolist() == []
 
 
 @pytest.mark.parametrize("size", [1, 55, 56, 100, 1_000, 1_023, 1_024, 50_000])
@@ -148,13 +181,15 @@ def test_what_is_no_frame_is_refused_and_nothing_is_written(compiled: Compiled) 
     large = np.zeros((1, MAX_FRAME_BYTES // 8 + 1), dtype=np.uint64)
     for wrong in (frames[0], frames[:, :5], frames.view(np.uint32), frames[:, ::2], large):
         with pytest.raises(ValueError, match="rows of 6 to 8188 words"):
-            compiled.check(wrong, sound, None)
+            compiled.check(wrong, sound)
     with pytest.raises(ValueError, match="bytes beside frames"):
         compiled.seal(frames, firsts[:4])
     with pytest.raises(ValueError, match="bytes beside frames"):
-        compiled.check(frames, sound[:4], None)
-    with pytest.raises(ValueError, match="bytes beside frames"):
-        compiled.check(frames, sound, np.zeros((6, 4), dtype=np.uint64))
+        compiled.check(frames, sound[:4])
+    seams = np.zeros(5, dtype=np.int64)
+    for given in ((sound[:4], firsts, seams), (sound, firsts[:4], seams), (sound, firsts, seams[:4])):
+        with pytest.raises(ValueError, match="bytes beside frames"):
+            compiled.scan(frames, *given)
     for arguments in ((header[:5], payload, firsts), (header, payload[:-8], firsts), (header, payload, firsts[:4])):
         with pytest.raises(ValueError, match="bytes beside frames"):
             compiled.fill(frames, *arguments)
