@@ -219,6 +219,20 @@ static PyObject *check(PyObject *module, PyObject *args) {
     Py_RETURN_NONE;
 }
 
+static PyObject *total(PyObject *module, PyObject *given) {
+    Py_buffer frame;
+    if (PyObject_GetBuffer(given, &frame, PyBUF_SIMPLE) < 0)
+        return NULL;
+    if (frame.len % 8 || frame.len > 8 * MAX_WORDS) {
+        PyErr_Format(PyExc_ValueError, "a frame is up to 8188 words of 8 bytes, not %zd bytes", frame.len);
+        PyBuffer_Release(&frame);
+        return NULL;
+    }
+    uint64_t sum = sum_of(frame.buf, 0, frame.len / 8);
+    PyBuffer_Release(&frame);
+    return PyLong_FromUnsignedLongLong(sum);
+}
+
 /* Whether a header is that of the frame before it counted up: checksums apart, the words of each differ by these. */
 static int continues(const uint64_t *frame, const uint64_t *before) {
     return frame[0] >> 32 == before[0] >> 32 && frame[1] - before[1] == FRAGMENT_STEP && frame[2] == before[2] &&
@@ -292,6 +306,7 @@ static PyMethodDef methods[] = {
     {"scan", scan, METH_VARARGS,
      "scan(frames, sound, firsts, seams)\n\nThe same, their first words, and where a header is not that of the frame "
      "before counted up: so many."},
+    {"total", total, METH_O, "total(frame)\n\nThe sum of one frame, as it stands, of which the checksum is made."},
     {"digest", digest, METH_VARARGS,
      "digest(firsts, base)\n\nThe sum over frames of a number made from its first word, the base and its place."},
     {NULL, NULL, 0, NULL},

@@ -35,6 +35,7 @@ _STEPS = np.zeros((65_536, HEADER_WORDS), dtype=np.uint64)
 _STEPS[:, 1] = _RAMP << np.uint64(FRAGMENT_SHIFT)
 _STEPS[:, 4] = _STEPS[:, 5] = _RAMP
 _DATA_WORD = (MAGIC_VERSION | FrameType.DATA << TYPE_SHIFT) << 32
+_LAST = int(Flag.LAST)
 _LAST_BIT = np.uint64(Flag.LAST << FLAG_SHIFT << 32)
 
 
@@ -104,9 +105,9 @@ class FrameMaker:
         frame = bytearray(HEADER_BYTES + padded(len(payload)))
         frame[:HEADER_BYTES] = self._header(FrameType.DATA, len(payload), 0, seq, timestamp)
         payload.copy_to(memoryview(frame)[HEADER_BYTES:])
-        words = np.frombuffer(frame, dtype=np.uint64)
-        seal_frame(words)
-        run = Run(self.sender, seq, timestamp, self.view_tag, words.reshape(1, -1), 0, [0], [len(payload)])
+        seal_frame(frame)
+        words = np.frombuffer(frame, dtype=np.uint64).reshape(1, -1)
+        run = Run(self.sender, seq, timestamp, self.view_tag, words, 0, [0], [len(payload)])
         return Emission(memoryview(frame), len(frame), [run])
 
     def _write_full(self, frames: Words, payload: Payload, seq: int, timestamp: int, tail: int | None) -> Words:
@@ -134,18 +135,18 @@ class FrameMaker:
         octets = frame.view(np.uint8)
         octets.data[:HEADER_BYTES] = self._header(FrameType.DATA, len(source), fragment, seq, timestamp)
         octets[HEADER_BYTES : HEADER_BYTES + len(source)] = source
-        seal_frame(frame)
+        seal_frame(octets.data)
 
     def _header(self, kind: FrameType, length: int, fragment: int, seq: int, timestamp: int) -> bytes:
         """The header of a frame that ends what it belongs to, its checksum still to be written."""
-        prefix = (0, MAGIC_VERSION, kind, Flag.LAST, 0, self.view_tag, length, fragment)
+        prefix = (0, MAGIC_VERSION, kind, _LAST, 0, self.view_tag, length, fragment)
         return HEADER.pack(*prefix, self.group_tag, self.sender, seq, timestamp)
 
     def single(self, kind: FrameType, seq: int, timestamp: int, payload: bytes = b"") -> bytes:
         """One frame that stands alone: a keep-alive or a control message."""
         header = self._header(kind, len(payload), 0, seq, timestamp)
         octets = bytearray(header + payload + bytes(padded(len(payload)) - len(payload)))
-        seal_frame(np.frombuffer(octets, dtype=np.uint64))
+        seal_frame(octets)
         return bytes(octets)
 
     def change(self, body: bytes, seq: int, timestamp: Timestamp) -> tuple[bytes, Run]:

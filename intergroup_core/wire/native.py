@@ -40,6 +40,9 @@ class Compiled(Protocol):
     ) -> int:
         """The same, their first words, and where a header is not that of the frame before counted up: so many."""
 
+    def total(self, frame: bytes | bytearray | memoryview | NDArray[np.uint64], /) -> int:
+        """The sum of one frame, as it stands, of which the checksum is made."""
+
     def digest(self, firsts: NDArray[np.uint64], base: int, /) -> int:
         """The sum over frames of a number made from its first word, the base and its place (log/digest.py)."""
 

@@ -87,7 +87,7 @@ def parse(arrival: Arrival, group_tag: int, counters: Counters) -> Iterator[Pars
             continue
         count = length // segment
         start, step = offset // 8, segment // 8
-        if count > 1 and (count > FEW or _carries_data(words[start].item())):
+        if count > 1 and (count > FEW or _carries_data(words.item(start))):
             frames = words[start : start + count * step].reshape(count, step)
             yield from _parse_frames(frames, group_tag, counters, None)
         else:

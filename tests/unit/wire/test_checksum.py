@@ -71,7 +71,7 @@ def test_sealing_one_frame_or_many_gives_what_the_definition_says() -> None:
         expected = [sealed(frame.tobytes()) for frame in frames]
         alone = frames.copy()
         for frame in alone:
-            seal_frame(frame)
+            seal_frame(frame.data)
         seal_frames(frames)
         assert [frame.tobytes() for frame in frames] == expected
         assert [frame.tobytes() for frame in alone] == expected

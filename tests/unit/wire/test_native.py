@@ -18,7 +18,7 @@ import pytest
 from intergroup_core.ids import MemberId, Timestamp
 from intergroup_core.log.digest import MASK64, frames_digest
 from intergroup_core.wire import native
-from intergroup_core.wire.checksum import check_frames, scan_frames, seal_frames
+from intergroup_core.wire.checksum import check_frame, check_frames, scan_frames, seal_frame, seal_frames
 from intergroup_core.wire.frames import FrameMaker
 from intergroup_core.wire.header import HEADER_WORDS, MAX_FRAME_BYTES
 from intergroup_core.wire.native import Compiled
@@ -94,6 +94,24 @@ def test_frames_are_sealed_alike(compiled: Compiled, monkeypatch: pytest.MonkeyP
         assert (firsts == frames[:, 0]).all()
         found.append(frames.tobytes())
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("size", FRAME_SIZES)
+def test_one_frame_is_sealed_and_checked_as_many_are(
+    compiled: Compiled, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    frames = some_frames(size, 1)
+    octets = bytearray(frames.tobytes())
+    seal_frames(frames)
+    stated = int(frames[0, 0]) & 0xFFFFFFFF
+    for _ in both(monkeypatch, compiled):
+        alone = bytearray(octets)
+        seal_frame(alone)
+        assert alone == frames.tobytes()
+        for each in (alone, bytes(alone), memoryview(alone), frames[0]):
+            assert check_frame(each, stated)
+        alone[-1] ^= 1
+        assert not check_frame(alone, stated)
 
 
 @pytest.mark.parametrize("size", FRAME_SIZES)
@@ -193,6 +211,9 @@ def test_what_is_no_frame_is_refused_and_nothing_is_written(compiled: Compiled) 
     for arguments in ((header[:5], payload, firsts), (header, payload[:-8], firsts), (header, payload, firsts[:4])):
         with pytest.raises(ValueError, match="bytes beside frames"):
             compiled.fill(frames, *arguments)
+    for wrong in (bytes(9), bytes(MAX_FRAME_BYTES + 8)):
+        with pytest.raises(ValueError, match="up to 8188 words"):
+            compiled.total(wrong)
     frames.flags.writeable = False
     with pytest.raises((ValueError, BufferError)):
         compiled.seal(frames, firsts)
