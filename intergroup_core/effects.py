@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from intergroup_core.ids import MemberId, SiteId, Timestamp, View
@@ -119,6 +120,24 @@ class SendRoom:
 
 
 Effect = Multicast | Deliver | Order | Install | Gap | Left | Persist | Counted | Stable | Suspect | SendRoom
+
+
+class Outcome(list[Effect]):
+    """What one stimulus brings about, in order, as it comes about."""
+
+    early: Callable[[Sequence[Effect]], None] | None = None
+    """Carries out what others wait for while the rest is worked out; where nobody does, it comes with the rest."""
+
+    def hasten(self) -> None:
+        """Let what is here go early, if it is for the network alone: nothing else may overtake or be overtaken."""
+        if self.early is None or not self:
+            return
+        for effect in self:
+            if type(effect) is not Multicast and type(effect) is not SendRoom:
+                return
+        hastened = self[:]
+        self.clear()
+        self.early(hastened)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from intergroup_core.datapath.path import DataPath
 from intergroup_core.delivery.clock import HybridClock
 from intergroup_core.delivery.outbox import Outbox, Records
 from intergroup_core.delivery.undurable import Undurable
-from intergroup_core.effects import Counted, Effect, Gap, Install, Left, Multicast, SendRoom, Suspect
+from intergroup_core.effects import Counted, Effect, Gap, Install, Left, Multicast, Outcome, SendRoom, Suspect
 from intergroup_core.errors import LocalProtocolError, NoQuorum
 from intergroup_core.ids import (
     Instant,
@@ -94,7 +94,7 @@ class Endpoint(Observed):
         self._rng = rng
         self._sources = sources
         self._tag = group_tag(group)
-        self._effects: list[Effect] = []
+        self._effects = Outcome()
         self._outbox = Outbox(config.send.queue_bytes, config.group.max_message_bytes)
         self._wants_to_send = sender
         self._stays = False
@@ -236,6 +236,10 @@ class Endpoint(Observed):
         self._restating.leave_stream()
         self._effects.append(Gap(reason, self.me, unsure))
         return Peer(self.me, self.name, self._site)
+
+    def hasten(self, early: Callable[[Sequence[Effect]], None]) -> None:
+        """Have what others wait for carried out from within a stimulus, before the rest of it is worked out."""
+        self._effects.early = early
 
     # Stimuli
 

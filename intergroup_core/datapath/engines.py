@@ -18,7 +18,7 @@ from intergroup_core.delivery.sender import Sender
 from intergroup_core.delivery.service import DeliveryService
 from intergroup_core.delivery.undurable import Undurable
 from intergroup_core.delivery.uu import UnreliableUnordered
-from intergroup_core.effects import Effect, Multicast
+from intergroup_core.effects import Multicast, Outcome
 from intergroup_core.hierarchy.flat import FlatReports
 from intergroup_core.hierarchy.relayed import Waits
 from intergroup_core.ids import Instant, MemberId, Service, Timestamp, timestamp_span
@@ -70,7 +70,7 @@ class Engines:
         distances: Distances,
         rng: Random,
         counters: Counters,
-        effects: list[Effect],
+        effects: Outcome,
         beginning: Beginning,
         sends: bool,
         live: bool = False,

@@ -12,7 +12,7 @@ from intergroup_core.datapath.path import DataPath
 from intergroup_core.delivery.clock import HybridClock
 from intergroup_core.delivery.outbox import Outbox
 from intergroup_core.delivery.undurable import Undurable
-from intergroup_core.effects import Effect
+from intergroup_core.effects import Outcome
 from intergroup_core.ids import MemberId, Service
 from intergroup_core.multicast.archive import Archive
 from intergroup_core.ports import Control, Distances
@@ -33,7 +33,7 @@ class PathMaker:
         distances: Distances,
         rng: Random,
         counters: Counters,
-        effects: list[Effect],
+        effects: Outcome,
         chosen: frozenset[MemberId] | None,
         outbox: Outbox,
         control: Control | None,

@@ -22,6 +22,7 @@ class DataPath(Epochs):
                     self._pump(sender, now)
                 if not self._congested:
                     self._keep_alive(sender, now)  # first of all that is not data: others wait for it
+                self._effects.hasten()
         self._deliver(now)
         if self._multicast is not None:
             self._acknowledge(self._multicast, now)

@@ -26,29 +26,48 @@ Records = Sequence[bytes] | RecordBatch
 class _Block:
     """The records of one call, taken from the front."""
 
-    __slots__ = ("_ends", "_records", "_total", "sizes", "start", "taken")
+    __slots__ = ("_ends", "_records", "_sizes", "count", "start", "taken", "total")
 
-    def __init__(self, records: Records, sizes: NDArray[np.int64], total: int) -> None:
+    def __init__(self, records: Records, sizes: NDArray[np.int64] | None, total: int) -> None:
         self._records = records
-        self._total = total
+        self._sizes = sizes
         self._ends: NDArray[np.int64] | None = None
-        self.sizes = sizes
+        self.count = len(records)
+        self.total = total
+        """Bytes of all of them, lengths counted."""
         self.start = 0
         self.taken = 0
         """Bytes of the records before `start`, lengths counted."""
 
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        if self._sizes is None:
+            self._sizes = _sizes(self._records)
+        return self._sizes
+
     def fits(self, room: int) -> bool:
-        return self._total - self.taken <= room
+        return self.total - self.taken <= room
 
     @property
     def empty(self) -> bool:
-        return self.start == len(self.sizes)
+        return self.start == self.count
+
+    def first_bytes(self) -> int:
+        """Of the next record, its length counted."""
+        return self.total if self.count == 1 else LENGTH_BYTES + int(self.sizes[self.start])
+
+    def only(self) -> memoryview | bytes:
+        """The record of a block that has one."""
+        records = self._records
+        if isinstance(records, RecordBatch):
+            return records.data[int(records.offsets[0]) : int(records.offsets[1])].data
+        return records[0]
 
     def take(self, room: int, most: int, parts: list[memoryview | bytes]) -> NDArray[np.int64] | None:
         """The sizes of the next records that fit; their bytes are added to the parts."""
-        start, count = self.start, len(self.sizes)
+        start, count = self.start, self.count
         if self.fits(room) and count - start <= most:
-            stop, taken = count, self._total
+            stop, taken = count, self.total
         else:
             ends = self._running_ends()
             stop = min(int(np.searchsorted(ends, self.taken + room, side="right")), start + most)
@@ -104,9 +123,7 @@ class Outbox:
     @property
     def records(self) -> int:
         """Records that no message has taken."""
-        return sum(
-            block.records if isinstance(block, _Whole) else len(block.sizes) - block.start for block in self._blocks
-        )
+        return sum(block.records if isinstance(block, _Whole) else block.count - block.start for block in self._blocks)
 
     @property
     def free(self) -> int:
@@ -120,15 +137,19 @@ class Outbox:
             return
         if not isinstance(records, RecordBatch):
             records = tuple(records)  # the caller may do with its list what it likes
-        sizes = _sizes(records)
-        alone = len(sizes) == 1  # the usual case of a caller who wants it there soon
-        largest = int(sizes[0]) if alone else int(sizes.max())
+        sizes: NDArray[np.int64] | None = None
+        if isinstance(records, tuple) and len(records) == 1:
+            worst, largest = 0, len(records[0])  # the usual case of a caller who wants it there soon
+        else:
+            sizes = _sizes(records)
+            worst = int(sizes.argmax())
+            largest = int(sizes[worst])
         if largest > self._max_message:
             raise MessageTooLarge(
-                f"record {int(sizes.argmax())} has {largest} bytes; the group takes at most {self._max_message}: "
+                f"record {worst} has {largest} bytes; the group takes at most {self._max_message}: "
                 "split it or raise group.max_message_bytes at every member"
             )
-        total = (largest if alone else int(sizes.sum())) + LENGTH_BYTES * len(sizes)
+        total = (largest if sizes is None else int(sizes.sum())) + LENGTH_BYTES * len(records)
         if self._blocks and total > self.free:
             self._refused = min(total, self._limit)
             raise Backpressure(f"{total} bytes offered, the send queue has room for {self.free}: wait for room")
@@ -167,7 +188,7 @@ class Outbox:
         block = self._blocks[0]
         if isinstance(block, _Whole):
             return len(block.payload)
-        return COUNT_BYTES + LENGTH_BYTES + int(block.sizes[block.start])
+        return COUNT_BYTES + block.first_bytes()
 
     def bundle(self, limit: int) -> tuple[Payload, int]:
         """The payload of the next message, of at least one record and else within a limit, and its records."""
@@ -176,6 +197,10 @@ class Outbox:
             self._blocks.popleft()
             self.bytes -= len(first.payload)
             return first.payload, first.records
+        if first.count == 1 and len(self._blocks) == 1:
+            self._blocks.popleft()
+            self.bytes -= first.total
+            return pack_one(first.only()), 1
         room = max(limit, self.first_payload_bytes()) - COUNT_BYTES
         sizes: list[NDArray[np.int64]] = []
         parts: list[memoryview | bytes] = []

@@ -99,6 +99,7 @@ class Member:
         self.failure: Exception | None = None
         """Why the member ended by itself, if it did."""
         self.inbox = Inbox(app_queue_bytes, self._tell_room)
+        endpoint.hasten(self._send_early)
         if log is not None:
             log.changed, log.fail = self.log_changed, self._fail
 
@@ -320,6 +321,14 @@ class Member:
     def _tell_room(self, free: int) -> None:
         if not self._closed:
             self._carry_out(self.endpoint.room(free, now()))
+
+    def _send_early(self, effects: Sequence[Effect]) -> None:
+        """Somebody waits for this: it goes while the endpoint still works on the stimulus that brought it about."""
+        for effect in effects:
+            if isinstance(effect, Multicast):
+                self._transmit(effect.data, effect.segment, effect.burst)
+            else:
+                self._wake(self._room_waiters)
 
     def _carry_out(self, effects: Iterable[Effect]) -> None:
         """Network first, so that an application that sends from its callback does not overtake what came before."""

@@ -87,6 +87,8 @@ class SimMember:
         """The endpoint's, in virtual time, as of the last stimulus."""
         self._armed_at: int | None = None
         self._idle_ticks = 0
+        self._hastened = False
+        """Whether something went while the endpoint was still at work on the present tick."""
         self._app_limit = app_queue_bytes
         self._wake_ns = wake_ns
         self._app_waiting = 0
@@ -98,6 +100,7 @@ class SimMember:
         self.index = network.attach(self, index)
 
     def start(self) -> None:
+        self.endpoint.hasten(self._perform_early)
         self._perform(self.endpoint.start(self.clock.now()))
         self._rearm()
 
@@ -153,9 +156,10 @@ class SimMember:
         if not self.alive or self._paused or self._deadline is None:
             return
         if self._deadline <= self._scheduler.now:
+            self._hastened = False
             effects = self.endpoint.tick(self.clock.now())
             self._perform(effects)
-            self._rearm(idle=not effects)
+            self._rearm(idle=not effects and not self._hastened)
         else:
             self._arm(self._deadline)
 
@@ -163,6 +167,10 @@ class SimMember:
         self._idle_ticks = self._idle_ticks + 1 if idle else 0
         if self._idle_ticks > MAX_IDLE_TICKS:
             raise SimulationStuck(f"{self.name} has a deadline in the past and {MAX_IDLE_TICKS} ticks changed nothing")
+
+    def _perform_early(self, effects: Sequence[Effect]) -> None:
+        self._hastened = True
+        self._perform(effects)
 
     def _perform(self, effects: Sequence[Effect] | None) -> None:
         now = self._scheduler.now

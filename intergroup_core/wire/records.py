@@ -258,7 +258,11 @@ def unpack_records(payload: Bytes) -> RecordBatch | None:
 
 def unpack_rows(payload: Bytes) -> Rows | None:
     """The same with all that they have beside them."""
-    found = outline(lambda wanted: payload[:wanted], len(payload))
+    size = len(payload)
+    if size >= _ONE_RECORD.size and _ONE_RECORD.unpack_from(payload.data) == (1, size - _ONE_RECORD.size):
+        # One record with nothing beside it, which somebody waits for.
+        return Rows(RecordBatch(np.array((0, size - _ONE_RECORD.size)), payload[_ONE_RECORD.size :]))
+    found = outline(lambda wanted: payload[:wanted], size)
     if found is None:
         return None
     values = RecordBatch(_offsets(found.lengths), payload[found.before :])

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from intergroup_core.delivery.clock import HybridClock
-from intergroup_core.effects import Effect, Install, Order, SendRoom
+from intergroup_core.effects import Effect, Install, Multicast, Order, Outcome, Persist, SendRoom
 from intergroup_core.errors import Backpressure, LocalProtocolError, MessageTooLarge
 from intergroup_core.ids import Service, timestamp_span
 from intergroup_core.multicast.ranges import Span
@@ -71,6 +73,66 @@ def test_a_member_that_only_wants_uu_says_nothing_ever() -> None:
     assert records_delivered(effects) == [b"x"]
     assert bursts(effects) == []
     assert endpoint.next_deadline() is None
+
+
+# What goes before the rest of a stimulus is worked out
+
+
+def test_what_others_wait_for_goes_before_anything_is_delivered() -> None:
+    endpoint = started(A)
+    early: list[tuple[list[Effect], int]] = []
+    endpoint.hasten(lambda effects: early.append((list(effects), endpoint.counters.messages_delivered)))
+    sent_at = START + timestamp_span(millis(1))
+    frames = [*a_message([b"x"], sender=B, timestamp=sent_at), *promises(sent_at + 10, C)]
+    rest = hears(endpoint, *frames, now=after(millis(1)))
+    assert records_delivered(rest) == [b"x"]
+    assert said(rest, KeepAlive) == []
+    ((answer, delivered_by_then),) = early
+    (keepalive,) = said(answer, KeepAlive)
+    assert keepalive.timestamp > sent_at
+    assert delivered_by_then == 0
+
+
+def test_what_is_sent_goes_early_and_once() -> None:
+    endpoint = started(A)
+    early: list[Effect] = []
+    endpoint.hasten(early.extend)
+    rest = endpoint.send([b"x"], after(millis(1)))
+    assert [run.count for run in runs_said(early)] == [1]
+    assert runs_said(rest) == []
+
+
+def test_what_the_network_refuses_early_holds_back_what_comes_after() -> None:
+    endpoint = started(A, view=a_view(A), config=a_config(send=FAST | {"bundle_bytes": 500}))
+    refused: list[Effect] = []
+
+    def refuse(effects: Sequence[Effect]) -> None:
+        refused.extend(effects)
+        endpoint.congested(after(millis(1)))
+
+    endpoint.hasten(refuse)
+    endpoint.send([bytes(400)] * 3, after(millis(1)))
+    first = len(runs_said(refused))
+    assert first > 0
+    assert endpoint.next_deadline() is None, "a member the network takes nothing from waits for it alone"
+    endpoint.send([b"later"], after(millis(2)))
+    assert len(runs_said(refused)) == first
+
+
+@pytest.mark.parametrize("other", [Persist(b"state"), Install(VIEW)])
+def test_nothing_overtakes_what_is_not_for_the_network(other: Effect) -> None:
+    outcome = Outcome([Multicast(b"before", 6), other, Multicast(b"after", 5)])
+    early: list[Effect] = []
+    outcome.early = early.extend
+    outcome.hasten()
+    assert early == []
+    assert len(outcome) == 3
+
+
+def test_where_nobody_asked_for_it_nothing_goes_early() -> None:
+    outcome = Outcome([Multicast(b"data", 4)])
+    outcome.hasten()
+    assert outcome == [Multicast(b"data", 4)]
 
 
 # Sending

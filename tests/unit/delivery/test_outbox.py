@@ -38,6 +38,26 @@ def test_records_of_several_calls_are_bundled_in_order() -> None:
     assert outbox.bytes == 0
 
 
+@pytest.mark.parametrize("records", [[b"alone"], a_batch([b"alone"]), a_batch([b"before", b"alone", b"after"])])
+def test_a_record_that_waits_alone_is_a_message(records: list[bytes] | RecordBatch) -> None:
+    outbox = an_outbox()
+    if isinstance(records, RecordBatch) and len(records) == 3:
+        records = RecordBatch(records.offsets[1:3], records.data)  # a batch may be part of a larger one
+    outbox.offer(records)
+    assert (outbox.records, outbox.first_payload_bytes()) == (1, 4 + OVERHEAD + 5)
+    payload, count = outbox.bundle(1_000)
+    assert (records_in(payload), count, outbox.bytes, bool(outbox)) == ([b"alone"], 1, 0, False)
+
+
+def test_a_record_alone_that_another_follows_is_bundled_with_it() -> None:
+    outbox = an_outbox()
+    outbox.offer([b"one"])
+    outbox.offer([b"two"])
+    outbox.offer(a_batch([b"three"]))
+    payload, count = outbox.bundle(1_000)
+    assert (records_in(payload), count, outbox.bytes) == ([b"one", b"two", b"three"], 3, 0)
+
+
 def test_a_bundle_ends_before_the_record_that_would_exceed_its_limit() -> None:
     outbox = an_outbox()
     outbox.offer([b"12345678"] * 5)

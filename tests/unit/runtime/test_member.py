@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
 
 import pytest
 
-from intergroup_core.effects import Counted, Deliver, Effect, Gap, Install, Left, Multicast, Persist
-from intergroup_core.errors import LocalProtocolError, MemberEnded, StateUnavailable
+from intergroup_core.effects import Counted, Deliver, Effect, Gap, Install, Left, Multicast, Persist, SendRoom
+from intergroup_core.errors import Backpressure, LocalProtocolError, MemberEnded, StateUnavailable
 from intergroup_core.ids import MemberId
 from intergroup_core.runtime.inbox import Event
 from intergroup_core.runtime.member import Member
@@ -33,6 +33,9 @@ class ScriptedEndpoint:
 
     def next_deadline(self) -> None:
         return None
+
+    def hasten(self, early: Callable[[Sequence[Effect]], None]) -> None:
+        self.early = early
 
     def _answer(self, stimulus: str) -> list[Effect]:
         effects = self._effects.pop(stimulus, [])
@@ -150,6 +153,29 @@ def test_what_must_be_durable_is_so_before_anything_later_happens() -> None:
         assert wires.notes == [("sent", b"before"), ("saved", b"state"), ("sent", b"after")]
 
     play(scenario, start=[Multicast(b"before", 6), Persist(b"state"), Multicast(b"after", 5), Counted(True)])
+
+
+def test_what_an_endpoint_hastens_is_sent_at_once_and_wakes_who_waits_for_room() -> None:
+    async def scenario(member: Member, wires: Wires) -> None:
+        endpoint = cast(Any, member.endpoint)
+        refusals = iter([Backpressure("full")])
+
+        def send(records: object, now: object) -> list[Effect]:
+            for refusal in refusals:
+                raise refusal
+            endpoint.early([Multicast(b"early", 5)])
+            assert wires.notes == [("sent", b"early")]
+            return [Multicast(b"rest", 4)]
+
+        endpoint.send = send
+        sending = asyncio.create_task(member.send_many([b"x"]))
+        await asyncio.sleep(0)
+        assert not sending.done()
+        endpoint.early([SendRoom(10)])
+        await sending
+        assert wires.notes == [("sent", b"early"), ("sent", b"rest")]
+
+    play(scenario)
 
 
 def test_a_member_that_cannot_keep_its_state_does_nothing_more_and_says_so() -> None:
