@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import intergroup_core as ig
 from intergroup_core.api.blocking import BlockingMember
 from intergroup_core.benchmarks.testbed import why_no_namespaces
 from intergroup_core.client.channel import Kind
@@ -150,8 +151,10 @@ def test_a_batch_has_the_rows_that_were_planned_or_none_wherever_its_tasks_are_t
         send(anna, "mainland")
         send(bert, "island")
         testbed.join()
-        seen += until_view(anna, "anna", "bert")
-        assert seen[-1].branches
+        met = until_view(anna, "anna", "bert")
+        # On a machine that stands still for seconds, another view may come after the one in which they met.
+        assert [event for event in met if isinstance(event, ig.ViewChange) and event.branches]
+        seen += met
         on_island.kill()
         on_mainland.go()
         again = gate.next()
