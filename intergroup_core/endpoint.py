@@ -95,6 +95,8 @@ class Endpoint(Observed):
         self._sources = sources
         self._tag = group_tag(group)
         self._effects = Outcome()
+        self._congested = False
+        """Whether the shell holds what the network refused, whatever path that came from."""
         self._outbox = Outbox(config.send.queue_bytes, config.group.max_message_bytes)
         self._wants_to_send = sender
         self._stays = False
@@ -133,7 +135,7 @@ class Endpoint(Observed):
 
     def _make_path(self, beginning: Beginning, *, sends: bool, live: bool) -> DataPath:
         membership = self._membership
-        return self._paths.path(
+        path = self._paths.path(
             self.me,
             beginning,
             sends=sends,
@@ -141,6 +143,8 @@ class Endpoint(Observed):
             changed=membership.changed if membership is not None else None,
             held_back=membership.held_back if membership is not None else None,
         )
+        path.congested(self._congested)
+        return path
 
     def _path_in(self, view: View, activations: Mapping[MemberId, int]) -> DataPath:
         """The way of data in a view that stays."""
@@ -373,11 +377,13 @@ class Endpoint(Observed):
 
     def congested(self, now: Instant) -> None:
         """The network took no more; what was stamped is with the shell, in order."""
+        self._congested = True
         if self._path is not None:
             self._path.congested(True)
 
     def writable(self, now: Instant) -> list[Effect]:
         """The network takes data again."""
+        self._congested = False
         if self._path is not None:
             self._path.congested(False)
         return self._settle(now)

@@ -315,7 +315,7 @@ class Member:
         if log.free != self._told_free:
             self._told_free = log.free
             self._tell_room(log.free)
-        if kept:
+        if kept and not self._closed:
             self._carry_out(self.endpoint.appended(kept, now()))
 
     def _tell_room(self, free: int) -> None:

@@ -58,6 +58,8 @@ class LiveMember(SimMember):
         self.control = control
         self._state = self.endpoint.state
         self._halted_at: int | None = None
+        self._kept: list[Effect] = []
+        """What the endpoint hastened since it entered another state."""
 
     @property
     def state(self) -> str:
@@ -132,10 +134,20 @@ class LiveMember(SimMember):
             self._rearm()
 
     def when(self, state: str, action: Callable[[], None], *, before: bool = False) -> None:
-        """Act once the member enters a state: after what it then does, or before any of it happens."""
+        """Act once the member enters a state: after what it then does, or before what it does from then on."""
         self.hooks.append((state, action, before))
 
+    def _perform_early(self, effects: Sequence[Effect]) -> None:
+        if not self.alive:
+            return
+        if self.endpoint.state != self._state:
+            self._kept += effects  # what hangs on the new state comes first
+        else:
+            super()._perform_early(effects)
+
     def _perform(self, effects: Any) -> None:
+        if self._kept:
+            effects, self._kept = [*self._kept, *effects], []
         entered = self.endpoint.state
         if entered == self._state:
             if self.alive:

@@ -169,8 +169,19 @@ class SimMember:
             raise SimulationStuck(f"{self.name} has a deadline in the past and {MAX_IDLE_TICKS} ticks changed nothing")
 
     def _perform_early(self, effects: Sequence[Effect]) -> None:
+        """What goes while the endpoint is still at work, whose state is not looked at meanwhile."""
         self._hastened = True
-        self._perform(effects)
+        if self.watch is not None:
+            self.watch(effects)
+        for effect in effects:
+            if isinstance(effect, Multicast):
+                self._multicast(effect)
+            else:
+                self._tell_application()
+
+    def _tell_application(self) -> None:
+        if self.application is not None:
+            self._scheduler.after(0, self.application.room)
 
     def _perform(self, effects: Sequence[Effect] | None) -> None:
         now = self._scheduler.now
@@ -189,8 +200,7 @@ class SimMember:
             elif isinstance(effect, Suspect):
                 self._trace.events.append(Suspected(now, self.id, effect.member, effect.reason))
             elif isinstance(effect, SendRoom):
-                if self.application is not None:
-                    self._scheduler.after(0, self.application.room)
+                self._tell_application()
             else:
                 self._carry_out(effect)
         buffered = self.endpoint.buffered_bytes
@@ -230,6 +240,8 @@ class SimMember:
             return
         # The caller may reuse the burst's memory once it is handed over.
         self._refused.append(Multicast(bytes(burst.data), burst.segment))
+        if len(self._refused) == 1:
+            self.endpoint.congested(self.clock.now())
 
     def _deliver(self, effect: Deliver | Order) -> None:
         now, events, me = self._scheduler.now, self._trace.events, self.id
@@ -289,17 +301,15 @@ class SimMember:
             self._tell_room()
 
     def refuse_sending(self) -> None:
-        """The network takes nothing more from this member."""
+        """The network takes nothing more from this member, which notices as soon as it sends."""
         if self.alive and self._refused is None:
             self._refused = []
-            self.endpoint.congested(self.clock.now())
-            self._rearm()
 
     def accept_sending(self) -> None:
         if self._refused is None:
             return
         waiting, self._refused = self._refused, None
-        if not self.alive:
+        if not self.alive or not waiting:
             return
         for burst in waiting:
             self._network.multicast(self.index, burst.data, burst.segment)

@@ -1,7 +1,8 @@
 /* What is done to every byte of every frame, in one pass over memory: frames are filled and sealed, or checked.
  *
  * numpy does the same wherever this could not be built (checksum.py, frames.py); docs/decisions/0020 says why both
- * are there. The checksum is defined in checksum.py. Here nothing is decided: no frame is dropped, no field looked at.
+ * are there. The checksum is defined in checksum.py. Here nothing is decided: no
+ * frame is dropped, and of a header only whether its six words go on from those of the frame before.
  */
 
 #define PY_SSIZE_T_CLEAN

@@ -120,7 +120,7 @@ def scan_frames(frames: Words) -> tuple[Flags, Words, NDArray[np.int64]]:
         seams = np.empty(count, dtype=np.int64)
         found = native.compiled.scan(frames, sound, firsts, seams)
         return sound, firsts, seams[:found]
-    heads = np.ascontiguousarray(frames[:, :HEADER_WORDS].T)
+    heads = frames[:, :HEADER_WORDS].T.copy()  # of one frame too, which is not to be changed
     firsts = heads[0].copy()
     heads[0] >>= _HALF
     seams = (heads[:, 1:] - heads[:, :-1] != _COUNTED_UP).any(axis=0).nonzero()[0]

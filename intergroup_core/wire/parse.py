@@ -50,7 +50,10 @@ _U48 = np.uint64(48)
 _SHORT = np.uint64(0xFFFF)
 _ONE = np.uint64(1)
 FEW = 8
-"""One in so many frames at most starts a new run or ends a message where a buffer is taken apart piece by piece."""
+"""A buffer of so many frames is taken apart frame by frame."""
+FEW_SEAMS = 16
+FRAMES_PER_SEAM = 16
+"""So many seams, and one more for so many frames, are looked at one by one; among more of them arrays cost less."""
 _LAST = int(Flag.LAST)
 _FULL = MAGIC_VERSION | FrameType.DATA << TYPE_SHIFT
 _END = _FULL | _LAST << FLAG_SHIFT
@@ -222,7 +225,7 @@ def _parse_frames(frames: Words, group_tag: int, counters: Counters, repair: Rep
             yield from runs
             return
     sound, firsts, seams = scan_frames(frames)
-    if len(seams) * FEW <= count and sound.all():
+    if len(seams) <= FEW_SEAMS + count // FRAMES_PER_SEAM and sound.all():
         bounds = itertools.pairwise((0, *seams.tolist(), count))
         stretches = ((at, stop, frames[at, :HEADER_WORDS].tolist()) for at, stop in bounds)
         runs = _runs(frames, stretches, firsts, group_tag, repair)

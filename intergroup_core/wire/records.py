@@ -261,7 +261,7 @@ def unpack_rows(payload: Bytes) -> Rows | None:
     size = len(payload)
     if size >= _ONE_RECORD.size and _ONE_RECORD.unpack_from(payload.data) == (1, size - _ONE_RECORD.size):
         # One record with nothing beside it, which somebody waits for.
-        return Rows(RecordBatch(np.array((0, size - _ONE_RECORD.size)), payload[_ONE_RECORD.size :]))
+        return Rows(RecordBatch(np.array((0, size - _ONE_RECORD.size), dtype=np.int64), payload[_ONE_RECORD.size :]))
     found = outline(lambda wanted: payload[:wanted], size)
     if found is None:
         return None

@@ -10,7 +10,9 @@ from functools import cache
 
 import pytest
 
+from intergroup_core.endpoint import Endpoint
 from intergroup_core.sim.faults import FAULT_NAMES
+from intergroup_core.sim.fuzz import live_scenario
 from intergroup_core.sim.outcome import Outcome, play
 from intergroup_core.sim.scenario import Scenario
 from intergroup_core.sim.trace import Trace
@@ -30,6 +32,15 @@ def played(busy: Scenario) -> tuple[Outcome, Trace]:
 @BUSY
 def test_a_seed_gives_the_same_bytes_again(busy: Scenario) -> None:
     assert played(busy)[1].to_bytes() == play(busy)[1].to_bytes()
+
+
+@pytest.mark.parametrize("seed", [1013, 1019, 1058])
+def test_what_goes_early_is_what_would_have_gone_later(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a quorum, with much that waits, with views that change."""
+    scenario = live_scenario(seed)
+    early = play(scenario)[0].to_json()
+    monkeypatch.setattr(Endpoint, "hasten", lambda self, carry_out: None)
+    assert play(scenario)[0].to_json() == early
 
 
 def test_another_seed_gives_other_bytes() -> None:

@@ -118,6 +118,17 @@ def test_a_member_that_was_sponsored_installs_the_view_and_reports_itself_uncoun
     assert report.live.name == f"m{R:x}"
 
 
+def test_what_the_network_refused_holds_back_a_member_that_begins_only_then() -> None:
+    """The shell has something that waits, whatever brought it about."""
+    endpoint = a_live_endpoint(A, sender=True, config=a_config(send=FAST))
+    endpoint.start(T0)
+    endpoint.congested(T0)
+    ticked(endpoint, after(millis(1_000)))
+    assert endpoint.state == "sender"
+    assert runs_said(endpoint.send([b"waits"], after(millis(1_001)))) == []
+    assert [run.seq for run in runs_said(endpoint.writable(after(millis(1_002))))] == [1]
+
+
 def test_a_sponsorship_that_comes_twice_counts_once() -> None:
     endpoint = a_live_receiver(R)
     effects = hears(endpoint, a_control_frame(a_sponsorship(B, R, position=START + 99)), now=after(millis(1)))

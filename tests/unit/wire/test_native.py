@@ -115,6 +115,23 @@ def test_one_frame_is_sealed_and_checked_as_many_are(
 
 
 @pytest.mark.parametrize("size", FRAME_SIZES)
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_frames_that_are_scanned_stay_as_they_are(
+    compiled: Compiled, monkeypatch: pytest.MonkeyPatch, size: int, count: int
+) -> None:
+    frames = some_frames(size, count)
+    seal_frames(frames)
+    fixed = frames.copy()
+    fixed.flags.writeable = False
+    for _ in both(monkeypatch, compiled):
+        sound, firsts, seams = scan_frames(fixed)
+        assert sound.tolist() == [True] * count
+        assert (firsts == frames[:, 0]).all()
+        assert seams.tolist() == list(range(1, count))
+        assert (fixed == frames).all()
+
+
+@pytest.mark.parametrize("size", FRAME_SIZES)
 def test_frames_are_checked_alike(compiled: Compiled, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     frames = some_frames(size, 9)
     seal_frames(frames)
