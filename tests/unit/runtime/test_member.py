@@ -121,11 +121,32 @@ class Store:
         """Nothing to close."""
 
 
+class ClosingLog:
+    """A log whose watcher closes the member as soon as something is kept."""
+
+    free = 1_000
+
+    def __init__(self) -> None:
+        self.member: Member | None = None
+
+    def append(self, event: Event) -> None:
+        """Taken."""
+
+    def settle(self) -> int:
+        assert self.member is not None
+        self.member.close()
+        return 1
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
 def play(
     scenario: Callable[[Member, Wires], Awaitable[None]],
     *,
     on_event: Callable[[Event], None] | None = None,
     full: bool = False,
+    log: ClosingLog | None = None,
     **effects: list[Effect],
 ) -> None:
     async def run() -> None:
@@ -138,7 +159,10 @@ def play(
             app_queue_bytes=100_000,
             on_event=on_event,
             store=Store(wires),
+            log=cast(Any, log),
         )
+        if log is not None:
+            log.member = member
         try:
             async with asyncio.timeout(30), member:
                 await scenario(member, wires)
@@ -187,6 +211,16 @@ def test_a_member_that_cannot_keep_its_state_does_nothing_more_and_says_so() -> 
             await member.send_many([b"x"])
 
     play(scenario, full=True, start=[INSTALL, Persist(b"state"), Multicast(b"after", 5)])
+
+
+def test_a_member_that_is_closed_while_its_log_settles_says_nothing_more() -> None:
+    async def scenario(member: Member, wires: Wires) -> None:
+        member.send([b"x"])
+        assert member.closed
+        member.check_failure()  # ScriptedEndpoint knows no `appended`: it is not told
+        assert wires.notes == [("sent", b"data")]
+
+    play(scenario, log=ClosingLog(), send=[Multicast(b"data", 4), Deliver(CHUNK)])
 
 
 def test_a_gap_changes_whose_frames_the_socket_drops() -> None:
