@@ -49,7 +49,7 @@ class LogBeginning:
 
     def continues(self, cut: OrderCut | SourceCut) -> bool:
         """Say that the log goes on from where an older one ends, where its site began the group anew and alone."""
-        if self._install is None or self._continued or self._writer.busy:
+        if self._install is None or self._continued or self._writer.busy or self._writer.manifest.first:
             return False
         if not self._alone or self._install.view.id.start <= cut_timestamp(cut):
             return False
@@ -58,6 +58,7 @@ class LogBeginning:
         return True
 
     def follows(self, cut: SourceCut) -> None:
-        """Say behind what the log begins, once that is known of all senders there were."""
-        if self._writer.manifest.after is None and not self._writer.busy:
+        """Say behind what the log begins, once that is known of all senders there were, if it still begins there."""
+        manifest = self._writer.manifest
+        if manifest.after is None and not manifest.first and not self._writer.busy:
             self._writer.bound(after=cut)

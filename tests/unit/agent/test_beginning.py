@@ -9,11 +9,11 @@ import pytest
 
 from intergroup_core.agent.beginning import LogBeginning
 from intergroup_core.ids import MemberId, Service
-from intergroup_core.log.cut import OrderCut
+from intergroup_core.log.cut import OrderCut, SourceCut
 from intergroup_core.log.manifest import read_manifest
 from intergroup_core.sim.disk import SimDisk
 from tests.builders import START, A, B, C
-from tests.log_builders import a_log, an_install
+from tests.log_builders import a_chunk, a_log, an_install
 
 END = OrderCut(START - 1_000, A)
 """Of an older log."""
@@ -49,3 +49,17 @@ def test_who_comes_into_the_midst_of_a_view_goes_on_from_nothing() -> None:
     beginning = LogBeginning(Service.RTO, a_log())
     assert beginning.begins(an_install(A), an_endpoint(C, {A: 1}, position=START + 7), (A, C)) is not None
     assert not beginning.continues(END)
+
+
+def test_of_a_log_whose_beginning_was_removed_nobody_says_behind_what_it_begins() -> None:
+    """All that follows that cut would seem to be there."""
+    log = a_log(disk := SimDisk(), service=Service.RSO, segment_bytes=500)
+    beginning = LogBeginning(Service.RSO, log)
+    beginning.begins(an_install(C), an_endpoint(C, {C: 1}), (C,))
+    log.append(an_install(C))
+    for seq in range(1, 6):
+        log.append(a_chunk(bytes(200), source=C, seq=seq, timestamp=START + seq))
+    log.remove(log.sealed[:1])
+    beginning.follows(SourceCut({C: 0}))
+    assert not beginning.continues(SourceCut({C: 0}))
+    assert read_manifest(disk).after is None
