@@ -35,6 +35,8 @@ class LogBeginning:
         if beginning is not None:
             seqs = {source: first - 1 for source, first in beginning.activations.items()}
             self.seqs = SourceCut(seqs, install.view.id)
+            if self._service is Service.RSO:
+                self._writer.bound(missing=self.seqs)  # until it is known of all senders there were
         if beginning is None or install.view.id.start >= beginning.position:
             sent_before = self.seqs is not None and any(self.seqs.seqs.values())
             members = set(install.view.members)

@@ -111,6 +111,11 @@ class LogEntries:
         return after if isinstance(after, SourceCut) else self.manifest.sources
 
     @property
+    def senders_before(self) -> SourceCut | None:
+        """The same; where nobody said it, up to where something of them may be missing."""
+        return self.senders_begin or self.manifest.missing
+
+    @property
     def damages(self) -> tuple[Damage, ...]:
         """What is known to be damaged; reading may find more."""
         return tuple(damage for segment in self._segments for damage in segment.damages)

@@ -18,6 +18,8 @@ class LogLineage(Lineage):
         self._stop = log.first
         self.left_at: dict[MemberId, int] = {}
         """The entry of the last view that said of a sender where it ended."""
+        self.joined_at: dict[MemberId, int] = {}
+        """Behind which seq all of a sender stands behind a view in this log itself: the first that it joined with."""
 
     def follows(self, log: LogEntries) -> bool:
         """Look on; False where the beginning of the log was removed since, and it is to be looked through anew."""
@@ -52,11 +54,13 @@ class LogLineage(Lineage):
         if not entry.header.carried:
             members = set(install.view.members)
             self.left_at |= {source: number for source, _ in install.before if source not in members}
+            joined = {source: seq for source, seq in install.before if source in install.joined}
+            self.joined_at = joined | self.joined_at
 
 
 def _last_before(log: LogEntries, stop: int) -> dict[MemberId, int]:
     """The last message of each sender before an entry, or what was said before the log began."""
-    begin = log.senders_begin
+    begin = log.senders_before
     last = dict(begin.seqs) if begin is not None else {}
     for segment in log.segments:
         if segment.stop <= stop:

@@ -71,6 +71,9 @@ class Manifest:
     sources: SourceCut | None = None
     """Of a log of `rto`, where the senders of the view stood in which it begins: what each of them sent behind that,
     and the log reaches, is here. None where nobody said."""
+    missing: SourceCut | None = None
+    """Of a log of `rso` without a stated beginning, up to where something of each sender may be missing: it was sent
+    before the log began, or was in segments that were removed. None where nobody said."""
     upto: Cut | None = None
     """Of a log that was fetched and is complete, the cut up to which it holds everything, be there entries or not."""
     fetching: bool = False
@@ -99,6 +102,7 @@ class Manifest:
             sealed=kept,
             after=self.after if same else None,
             sources=self.sources if same else None,
+            missing=self.missing if same else None,
         )
 
 
@@ -140,7 +144,12 @@ def packed_manifest(manifest: Manifest) -> bytes:
         "first": manifest.first,
         "sealed": [asdict(segment) for segment in manifest.sealed],
     }
-    bounds = {"after": manifest.after, "sources": manifest.sources, "upto": manifest.upto}
+    bounds = {
+        "after": manifest.after,
+        "sources": manifest.sources,
+        "missing": manifest.missing,
+        "upto": manifest.upto,
+    }
     fields |= {name: cut_fields(cut) for name, cut in bounds.items() if cut is not None}
     if manifest.fetching:
         fields["fetching"] = True
@@ -164,7 +173,7 @@ def read_manifest(disk: Disk) -> Manifest:
             f"{file} is of format {fields['format']}, this version reads format {FORMAT}; "
             "read it with the version of intergroup that wrote it"
         )
-    sources = cut_of_fields(fields["sources"]) if "sources" in fields else None
+    sources, missing = (cut_of_fields(fields[name]) if name in fields else None for name in ("sources", "missing"))
     return Manifest(
         log=int(fields["log"], 16),
         group=fields["group"],
@@ -173,6 +182,7 @@ def read_manifest(disk: Disk) -> Manifest:
         sealed=tuple(SealedSegment(**segment) for segment in fields["sealed"]),
         after=cut_of_fields(fields["after"]) if "after" in fields else None,
         sources=sources if isinstance(sources, SourceCut) else None,
+        missing=missing if isinstance(missing, SourceCut) else None,
         upto=cut_of_fields(fields["upto"]) if "upto" in fields else None,
         fetching=bool(fields.get("fetching")),
         durable=DurableEnd(**fields["durable"]) if "durable" in fields else None,

@@ -179,6 +179,10 @@ class SourcePart(Part[SourceCut]):
             self.begin = after
         else:
             first = {source: seq - 1 for source, seq in self.first_seqs.items()}
+            missing = reader.manifest.missing
+            if missing is not None:
+                # Of those, too, of whom nothing is left; what follows is here, with whatever seq the first message has.
+                first |= self.lineage.all_named(missing).seqs
             self.begin = SourceCut(first, self._first_view.view if self._first_view is not None else None)
         self.end = self.lineage.shortened(self._end(upto if isinstance(upto, SourceCut) else None))
 

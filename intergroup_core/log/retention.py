@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from intergroup_core.errors import LogDamaged
-from intergroup_core.ids import Instant, MemberId, timestamp_at
+from intergroup_core.ids import Instant, MemberId, Service, timestamp_at
 from intergroup_core.log.cut import SourceCut
 from intergroup_core.log.entry import Kind
 from intergroup_core.log.manifest import Manifest, SealedSegment, read_manifest
@@ -47,20 +47,25 @@ def removable(
 def begins_behind(disk: Disk, manifest: Manifest, removed: Sequence[SealedSegment]) -> SourceCut | None:
     """Where senders stand when a log begins without its oldest segments, where it is known where they stood before.
 
-    Where a log of `rto` begins in its order the view tells that is carried into the next segment.
+    Where a log of `rto` begins in its order the view tells that is carried into the next segment. One of `rso` of which
+    nobody said anything had nothing before it began: what comes out is how far that goes which it had.
     """
-    if not isinstance(manifest.after, SourceCut) and manifest.sources is None:
+    begin = manifest.after if isinstance(manifest.after, SourceCut) else manifest.sources
+    if begin is None and manifest.service is Service.RSO:
+        begin = manifest.missing
+        if begin is None and not manifest.first:
+            begin = SourceCut()
+    if begin is None:
         return None
     try:
-        return _stand_behind(_Oldest(disk, removed))
+        return _stand_behind(_Oldest(disk, removed), begin)
     except LogDamaged:
         return None  # what is damaged goes as well
 
 
-def _stand_behind(log: _Oldest) -> SourceCut | None:
+def _stand_behind(log: _Oldest, begin: SourceCut) -> SourceCut | None:
     """Where senders stand behind all of a log."""
-    begin = log.senders_begin
-    if log.damages or begin is None:
+    if log.damages:
         return None  # nobody can say what was there
     lineage = log.lineage()
     last = {**lineage.all_named(begin).seqs, **log.last_seqs()}

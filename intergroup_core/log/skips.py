@@ -41,9 +41,8 @@ def skips_of(log: LogEntries) -> list[Skip]:
     """What the gaps of a log skipped, in its order; quick where it has none."""
     if not any(len(segment.index.gaps) for segment in log.segments):
         return []
-    begin = log.senders_begin
-    stated = begin is not None
-    last: dict[MemberId, int] = dict(begin.seqs) if begin is not None else {}
+    before_it, stated = log.senders_before, log.senders_begin is not None
+    last: dict[MemberId, int] = dict(before_it.seqs) if before_it is not None else {}
     gaps: list[int] = []
     heard: dict[MemberId, int] = {}
     """How many gaps there were before a sender's last message."""
@@ -97,7 +96,7 @@ def _spoken(log: LogEntries) -> Iterator[tuple[MemberId | None, int, int, int]]:
 
 def _carried(log: LogEntries) -> Install | None:
     """The view that a log begins in, where it is known where senders stood."""
-    if log.senders_begin is None or log.readable == log.first:
+    if log.senders_before is None or log.readable == log.first:
         return None
     (first,) = log.entries(log.first, log.first + 1, check=False)
     return first.install() if first.header.carried else None

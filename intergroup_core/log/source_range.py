@@ -7,7 +7,7 @@ something: by a cut behind it nobody can tell whether somebody heard of it.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from intergroup_core.errors import RangeUnavailable
 from intergroup_core.ids import MemberId
@@ -46,8 +46,7 @@ class SourceRange:
         views = self._views()
         ends = [self._last_entry(source, last) for source, (_, last) in wanted.items()]
         begins = [log.place_of_message(source, low + 1).entry for source, (low, _) in wanted.items()]
-        if log.first:
-            self._refuse_removed({source: low for source, (low, _) in wanted.items()})
+        self._refuse_missing()
         if views[1] > views[0]:
             begins.append(views[0])
             ends.append(views[1] - 1)
@@ -72,6 +71,9 @@ class SourceRange:
     def _views(self) -> tuple[int, int]:
         """Behind the view of each of the cuts."""
         log, start, stop = self._log, self._start, self._stop
+        if log.first and log.senders_begin is None and start.view is None and stop.view is not None:
+            # Where the beginning is stated, it means behind the logs that were read before this one.
+            raise RangeUnavailable(f"{log.where} does not go back to its first view any more; read it at another site")
         return (
             log.place_of_view(start.view).entry + 1 if start.view is not None else log.first,
             log.place_of_view(stop.view).entry + 1 if stop.view is not None else log.first,
@@ -113,20 +115,15 @@ class SourceRange:
         own = log.last_seqs().get(source)
         return log.place_of_message(source, own).entry if own is not None else log.first
 
-    def _refuse_removed(self, lows: Mapping[MemberId, int]) -> None:
-        """In a log whose beginning was removed, a sender's first seq must follow at once."""
+    def _refuse_missing(self) -> None:
         log = self._log
-        firsts = log.first_seqs()
-        begin = log.senders_begin
-        stated = log.lineage().all_named(begin).seqs if begin is not None else None
-        said = log.lineage().at(self._start.view).seqs
-        for source, low in lows.items():
-            first = firsts.get(source, 0)
-            follows = said.get(source) == low if stated is None else low >= stated.get(source, 0)
-            if first > low + 1 and not follows:
-                raise RangeUnavailable(
-                    f"{log.where} holds of {source:016x} what follows {first}, not {low}; read it at another site"
-                )
+        lows = {source: low for source, (low, _) in self._wanted.items()}
+        for source in log.may_miss(lows):
+            first = log.first_seqs().get(source)
+            held = f"it from {first} on" if first is not None else "nothing any more"
+            raise RangeUnavailable(
+                f"{log.where} holds of {source:016x} {held}, not what follows {lows[source]}; read it at another site"
+            )
 
 
 def _has_skipped(entry: Entry, skips: list[Skip]) -> bool:

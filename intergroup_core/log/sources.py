@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from intergroup_core.ids import MemberId, ViewId
 from intergroup_core.log.cut import SourceCut
 from intergroup_core.log.log_lineage import LogLineage
@@ -54,6 +56,23 @@ class LogSources(LogPlaces):
         for segment in self._segments:
             seqs |= {MemberId(source): last for source, _, last in segment.index.sources.tolist()}
         return seqs
+
+    def may_miss(self, lows: Mapping[MemberId, int]) -> set[MemberId]:
+        """Of which senders something behind a seq may be missing: sent before this began, or in segments that went.
+
+        That the first message here has a later seq does not say so: membership messages have seqs, too. Nor does a view
+        that was carried in deny it, by what it says of the seqs before it: what was sent in it may be gone.
+        """
+        before = self.senders_before
+        if not self.first and (self.senders_begin is not None or before is None):
+            return set()
+        firsts = self.first_seqs()
+        unsure = {source: low for source, low in lows.items() if firsts.get(source, low + 2) > low + 1}
+        if before is not None:
+            reached = self.lineage().all_named(before).seqs
+            return {source for source, low in unsure.items() if low < reached.get(source, 0)}
+        joined = self.lineage().joined_at
+        return {source for source, low in unsure.items() if low < joined.get(source, low + 1)}
 
     def own_reach(self) -> SourceCut:
         """Behind everything that is here, with everybody named whom the log knows."""

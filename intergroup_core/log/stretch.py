@@ -195,6 +195,8 @@ class SourceStretch(Stretch[SourceCut]):
         wanted = self.wanted(start, stop)
         if any(low < self._begin.get(source, 0) for source, (low, _) in wanted.items()):
             return True
+        if self._may_miss(wanted):
+            return True
         held = joined(self._end, SourceCut(self._last)).seqs
         if any(high > held.get(source, 0) for source, (_, high) in wanted.items()):
             return True
@@ -210,6 +212,20 @@ class SourceStretch(Stretch[SourceCut]):
         known = {*self.views, self.begin.view, self.end.view}
         # A cut without a view is before the first one that there ever was.
         return start.view not in known or not (stop.view is None or stop.view in known)
+
+    def _may_miss(self, wanted: Mapping[MemberId, tuple[int, int]]) -> bool:
+        """Whether something of a range may lie before the beginning, of which nobody said where it was.
+
+        Of senders that have messages in the first part the beginning says it, of others perhaps a later part.
+        """
+        first = self.parts[0]
+        assert isinstance(first, SourcePart)
+        if first.stated:
+            return False
+        lows = {source: low for source, (low, _) in wanted.items() if source not in first.first_seqs}
+        later = [part.first_seqs for part in self.parts[1:] if isinstance(part, SourcePart)]
+        unsure = first.reader.may_miss(lows)
+        return any(all(seqs.get(each, lows[each] + 2) > lows[each] + 1 for seqs in later) for each in unsure)
 
     def _was_parted(self, gone: Return, low: int, high: int) -> bool:
         """Whether of a sender that was gone for a while something is wanted that others had of it meanwhile."""
@@ -253,19 +269,16 @@ class SourceStretch(Stretch[SourceCut]):
             upto = min(high, _behind(views, own[-1])) if own else low
             # A gap may have skipped something of a sender of which the part itself has nothing.
             skipped = {skip.source: min(skip.high, behind.get(skip.source, 0)) for skip in part.skips}
-            begin, end = (dict.fromkeys((*part.last_seqs, *skipped), 0) for _ in range(2))
+            bounds = _known(own, views, low), _known(own, views, max(low, upto))
+            # Nor has the part to look for what its views say of senders of which it has nothing.
+            said = wanted_of(*(part.lineage.all_named(SourceCut({}, view)) for view in bounds))
+            begin, end = (dict.fromkeys((*part.last_seqs, *skipped, *said), 0) for _ in range(2))
             for source in wanted.keys() & begin.keys():
                 first, last = wanted[source]
                 begin[source] = max(first, before.get(source, 0))
                 reached = _agreed(part.last_seqs.get(source, 0), lost.get(source, []))
                 end[source] = min(last, max(reached, skipped.get(source, 0)))
-            found.append(
-                Range(
-                    part.reader,
-                    SourceCut(begin, _known(own, views, low)),
-                    SourceCut(end, _known(own, views, max(low, upto))),
-                )
-            )
+            found.append(Range(part.reader, SourceCut(begin, bounds[0]), SourceCut(end, bounds[1])))
             low = max(low, upto)
         return found
 

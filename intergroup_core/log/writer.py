@@ -293,7 +293,8 @@ class LogWriter:
         begin = begins_behind(self._disk, self._manifest, segments)
         manifest = replace(self._manifest.without(segments), first=segments[-1].stop)
         if manifest.service is Service.RSO:
-            manifest = replace(manifest, after=begin)
+            known = isinstance(self._manifest.after, SourceCut)
+            manifest = replace(manifest, after=begin) if known else replace(manifest, missing=begin)
         else:
             manifest = replace(manifest, sources=begin)
         manifest = manifest.knowing(self._known)
@@ -312,7 +313,14 @@ class LogWriter:
             self._manifest = job.before
             self._unsettled[:0] = job.unsettled
 
-    def bound(self, *, after: Cut | None = None, sources: SourceCut | None = None, upto: Cut | None = None) -> None:
+    def bound(
+        self,
+        *,
+        after: Cut | None = None,
+        sources: SourceCut | None = None,
+        missing: SourceCut | None = None,
+        upto: Cut | None = None,
+    ) -> None:
         """Say where the log begins, or that it is complete up to a cut: true and durable once this returns."""
         self._refuse_while_busy("say between which cuts it lies")
         self.flush(Durability.DISK)
@@ -321,6 +329,7 @@ class LogWriter:
             self._manifest,
             after=after,
             sources=sources or self._manifest.sources,
+            missing=missing or self._manifest.missing,
             upto=upto,
             fetching=self._manifest.fetching and upto is None,
         )

@@ -16,7 +16,7 @@ import pytest
 
 from intergroup_core.errors import DiskFull, LogDamaged, RangeUnavailable
 from intergroup_core.ids import Service
-from intergroup_core.log.cut import Cut, SourceCut
+from intergroup_core.log.cut import Cut
 from intergroup_core.log.entry_maker import Delivered
 from intergroup_core.log.manifest import MANIFEST, SEGMENT_SUFFIX, segment_name
 from intergroup_core.log.reader import LogReader
@@ -162,10 +162,8 @@ class Life:
 
 
 def rows_between(disk: SimDisk, start: Cut, stop: Cut) -> list[Row] | None:
-    """None where that may have been removed; by sender these logs do not say where they begin, so nobody can tell."""
+    """None where that may have been removed."""
     removed = LogReader(disk).first
-    if removed and isinstance(start, SourceCut):
-        return None
     try:
         return rows_of(disk, start, stop, COLUMNS)
     except RangeUnavailable:

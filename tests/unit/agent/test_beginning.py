@@ -63,3 +63,13 @@ def test_of_a_log_whose_beginning_was_removed_nobody_says_behind_what_it_begins(
     beginning.follows(SourceCut({C: 0}))
     assert not beginning.continues(SourceCut({C: 0}))
     assert read_manifest(disk).after is None
+
+
+@pytest.mark.parametrize("service", [Service.RSO, Service.UU])
+def test_by_rso_a_log_says_at_once_what_it_may_lack(service: Service) -> None:
+    """Behind what it begins is known only later, of all senders there ever were."""
+    log = a_log(disk := SimDisk(), service=service)
+    LogBeginning(service, log).begins(an_install(A), an_endpoint(C, {A: 8, B: 1}, position=START + 7), (C,))
+    manifest = read_manifest(disk)
+    assert manifest.after is None
+    assert manifest.missing == (SourceCut({A: 7, B: 0}, an_install(A).view.id) if service is Service.RSO else None)

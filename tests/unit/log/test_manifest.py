@@ -49,6 +49,14 @@ def test_the_cuts_between_which_a_log_lies_are_kept() -> None:
     assert manifest.without(SEALED[:1]).upto == upto
 
 
+def test_what_was_removed_is_kept() -> None:
+    manifest = replace(PRICES, missing=SourceCut({MemberId(7): 3}))
+    disk = SimDisk()
+    write_manifest(disk, manifest)
+    assert read_manifest(disk) == manifest
+    assert (manifest.without(()).missing, manifest.without(SEALED[:1]).missing) == (manifest.missing, None)
+
+
 def test_how_much_of_the_next_segment_is_durable_is_kept_and_never_less() -> None:
     end = DurableEnd(first=35, stop=40, size=800)
     manifest = PRICES.knowing(end)
