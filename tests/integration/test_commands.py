@@ -178,15 +178,20 @@ def test_a_reader_of_the_output_that_goes_away_ends_it_quietly() -> None:
     play(scenario)
 
 
-def test_members_are_listed_by_name_and_id() -> None:
+def test_members_are_listed_by_name_and_id(tmp_path: Path) -> None:
     async def scenario(started: Programs) -> None:
         group = a_group_name()
+        # Sites of other tests die, and whoever was counted through them is counted twice until that is noticed.
+        settings = tmp_path / "own.toml"
+        settings.write_text(f'[network]\ninterface = "lo"\n[hierarchy]\nname = "{group}"\n')
+        config = ig.Config.load(settings)
         async with (
-            ig.join(group, sender=True, name="anna", interface="lo", in_process=True) as anna,
-            ig.join(group, name="carl", interface="lo", in_process=True) as carl,
+            ig.join(group, sender=True, name="anna", config=config, in_process=True) as anna,
+            ig.join(group, name="carl", config=config, in_process=True) as carl,
         ):
             await carl.joined()
-            listing = await started.start("members", INTERGROUP, "members", group, "--json", "--interface", "lo")
+            command = (INTERGROUP, "members", group, "--json", "--config", str(settings))
+            listing = await started.start("members", *command)
             assert await listing.ended() == 0
             (found,) = listing.rows
             assert found["senders"] == [{"name": "anna", "id": anna.id}]
