@@ -41,18 +41,8 @@ def compile_to(source: Path, built: Path, *flags: str, compiler: str = "") -> st
         command = ["cc"]  # Python may have been built by one that is not here
     include = f"-I{sysconfig.get_path('include')}"
     part = built.with_name(f"{built.name}.part")  # never half a module under the name that is imported
-    command += [
-        "-O2",
-        "-fwrapv",
-        "-shared",
-        "-fPIC",
-        "-fvisibility=hidden",
-        include,
-        *flags,
-        str(source),
-        "-o",
-        str(part),
-    ]
+    command += ["-O2", "-fwrapv", "-shared", "-fPIC", "-fvisibility=hidden", include, *flags]
+    command += [str(source), "-o", str(part)]
     try:
         subprocess.run(command, check=True, capture_output=True, text=True, errors="replace")
         part.replace(built)

@@ -16,14 +16,7 @@ from intergroup_core.delivery.outbox import Outbox, Records
 from intergroup_core.delivery.undurable import Undurable
 from intergroup_core.effects import Counted, Effect, Gap, Install, Left, Multicast, Outcome, SendRoom, Suspect
 from intergroup_core.errors import LocalProtocolError, NoQuorum
-from intergroup_core.ids import (
-    Instant,
-    MemberId,
-    Service,
-    View,
-    ViewId,
-    group_tag,
-)
+from intergroup_core.ids import Instant, MemberId, Service, View, ViewId, group_tag
 from intergroup_core.membership.process import Membership
 from intergroup_core.membership.quorum import Quorum, QuorumRecord
 from intergroup_core.membership.states import State
